@@ -1,0 +1,52 @@
+"""Packaging of srvit-backbone: the core needs torch and timm, everything else is an extra."""
+
+from setuptools import find_packages, setup
+
+EXTRAS = {
+    # What Detectron2 needs, also what it uses without declaring it (setuptools for
+    # pkg_resources in its model zoo, shapely for cropping polygons). Detectron2 itself is not on
+    # PyPI under its own name: `make setup` installs it, the README gives the official way.
+    "detection": [
+        "torchvision",
+        "setuptools<81",
+        "shapely",
+        "pycocotools>=2.0.2,!=2.0.9,!=2.0.10",
+        "omegaconf>=2.1,<2.4",
+        "hydra-core>=1.1",
+        "fvcore",
+        "iopath",
+        "cloudpickle",
+        "tabulate",
+        "termcolor",
+        "yacs",
+        "tqdm",
+        "matplotlib",
+        "tensorboard",
+    ],
+    # The maintained distributions of mmcv, mmengine, mmsegmentation and mim (same import names).
+    "segmentation": [
+        "onedl-mmcv",
+        "onedl-mmengine",
+        "onedl-mmsegmentation",
+        "onedl-mim",
+        "tensorboard",
+    ],
+    "pretrain": ["torchvision", "pyyaml", "tensorboard"],
+    "export": ["onnx", "onnxscript", "onnxruntime"],
+    # scikit-image and scikit-learn carry the real pictures of the demo data sets.
+    "dev": ["pytest", "ruff", "scikit-image", "scikit-learn"],
+}
+EXTRAS["all"] = sorted({requirement for extra in EXTRAS.values() for requirement in extra})
+
+setup(
+    name="srvit-backbone",
+    version="0.1.0",
+    description="SR-ViT (Soft Mixture-of-Recursions) as a backbone for Detectron2, MMSegmentation and timm",
+    long_description=open("README.md", encoding="utf-8").read(),
+    long_description_content_type="text/markdown",
+    license="Apache-2.0",
+    python_requires=">=3.10",
+    packages=find_packages(include=["srvit_backbone", "srvit_backbone.*"]),
+    install_requires=["torch>=2.1", "timm>=1.0.9", "safetensors"],
+    extras_require=EXTRAS,
+)

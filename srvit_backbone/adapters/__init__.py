@@ -1,0 +1,1 @@
+"""One module a framework; each imports the core and its framework only."""

@@ -1,0 +1,342 @@
+"""Weights in: read a file safely, unwrap it, fit it to a model, load it and report what happened.
+
+Accepted: torch files and safetensors; the bare state dict or one under a usual key; any prefix in
+front of the backbone; this package's names, or the plain ViT names of timm and of facebookresearch's
+DeiT. Nothing is skipped silently: what does not fit raises CheckpointError, and the LoadReport names
+every tensor that was resized, dropped or left at its initial value.
+"""
+
+import argparse
+import logging
+import math
+import os
+import pickle
+import re
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from timm.layers import resample_abs_pos_embed
+from torch import Tensor, nn
+
+logger = logging.getLogger(__name__)
+
+StateDict = dict[str, Tensor]
+
+# Where the weights are in files people have, the averaged ones first (timm's choice as well).
+EMA_KEYS = ("state_dict_ema", "model_ema", "ema_state_dict")
+RAW_KEYS = ("state_dict", "model")
+# The one name that every ViT of timm's naming has; what stands before it is the prefix.
+ANCHOR = "patch_embed.proj.weight"
+HEADS = ("head.weight", "head.bias", "head_dist.weight", "head_dist.bias")
+TOKENS = ("cls_token", "dist_token")
+# Facts about a file rather than weights.
+GRID_KEY = "pos_embed_grid"
+# What DeiT's own files contain beside tensors; nothing of it is executed by loading.
+SAFE_GLOBALS = (argparse.Namespace,)
+
+
+class CheckpointError(ValueError):
+    """The file cannot be read, is not of an SR-ViT or ViT, or does not fit the model."""
+
+
+@dataclass
+class LoadReport:
+    """What was done with every tensor.
+
+    Attributes:
+        source: The file, and the key inside it.
+        loaded: Names that were taken as they are.
+        resized: name -> what was done, e.g. "14x14 -> 64x64".
+        initialised: Names the file does not have; they keep the model's initial values.
+        dropped: Names in the file that the model has no use for.
+    """
+
+    source: str
+    loaded: list[str] = field(default_factory=list)
+    resized: dict[str, str] = field(default_factory=dict)
+    initialised: list[str] = field(default_factory=list)
+    dropped: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        taken = len(self.loaded) + len(self.resized)
+        lines = [f"{taken} of {taken + len(self.initialised)} tensors loaded from {self.source}"]
+        if self.resized:
+            lines.append("resized: " + ", ".join(f"{k} ({v})" for k, v in self.resized.items()))
+        if self.initialised:
+            lines.append("left at initial values: " + ", ".join(self.initialised))
+        if self.dropped:
+            lines.append("not used: " + _shorten(self.dropped))
+        return "; ".join(lines)
+
+
+@dataclass
+class Converted:
+    """A state dict with exactly the model's names and shapes, and how it came about."""
+
+    state: StateDict
+    report: LoadReport
+
+
+def load_checkpoint(
+    model: nn.Module,
+    source: str | os.PathLike[str] | Mapping[str, Any],
+    *,
+    warm_start: bool = False,
+    use_ema: bool = True,
+) -> LoadReport:
+    """Load weights into an SRViT; all of them, or none and an error.
+
+    Classifier heads of another class count and tokens that the file lacks keep the model's initial
+    values; the position embedding is resampled to the model's grid. All else has to match.
+
+    Args:
+        model: The SRViT to fill.
+        source: A file, or an object as such a file holds it.
+        warm_start: Allow the blocks of a plain ViT in a recursive model: its router, step transforms
+            and mixture norms then keep their initial values.
+        use_ema: Prefer averaged weights where a file has both.
+
+    Returns:
+        What was done, which is logged too.
+
+    Raises:
+        CheckpointError: See the class.
+    """
+    where = str(source) if isinstance(source, str | os.PathLike) else "a state dict"
+    content = source if isinstance(source, Mapping) else read(source)
+    state, key = unwrap(content, use_ema)
+    converted = convert(state, model, warm_start=warm_start, source=where + key)
+    model.load_state_dict(converted.state)
+    logger.info("%s", converted.report)
+    return converted.report
+
+
+def read(path: str | os.PathLike[str]) -> Mapping[str, Any]:
+    """Content of a checkpoint file; tensors on the CPU. Never executes code from the file.
+
+    Raises:
+        CheckpointError: There is no such file, it is damaged, or it holds code.
+    """
+    path = os.fspath(path)
+    if not os.path.isfile(path):
+        raise CheckpointError(f"no checkpoint at {path}")
+    try:
+        if path.endswith(".safetensors"):
+            return load_file(path)
+        with torch.serialization.safe_globals(list(SAFE_GLOBALS)):
+            content = torch.load(path, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError as error:
+        name = re.search(r"GLOBAL (\S+)", str(error))
+        reason = f"it holds objects that are not tensors ({name[1]})" if name else "it is damaged"
+        raise CheckpointError(f"{path} was refused: {reason}") from error
+    except (RuntimeError, EOFError, OSError, ValueError, zipfile.BadZipFile, SafetensorError) as error:
+        raise CheckpointError(f"{path} is damaged or not a checkpoint file") from error
+    if not isinstance(content, Mapping):
+        raise CheckpointError(f"{path} holds a {type(content).__name__}, not weights by name")
+    return content
+
+
+def unwrap(content: Mapping[str, Any], use_ema: bool = True) -> tuple[StateDict, str]:
+    """The state dict inside a checkpoint's content, and the key it was under, as " [key]".
+
+    Raises:
+        CheckpointError: There are no tensors under any known key.
+    """
+    keys = EMA_KEYS + RAW_KEYS if use_ema else RAW_KEYS + EMA_KEYS
+    for key in keys:
+        inner = content.get(key)
+        if isinstance(inner, Mapping) and inner:
+            return unwrap(inner, use_ema)[0], f" [{key}]"
+    state = {name: value for name, value in content.items() if isinstance(value, Tensor)}
+    if not state:
+        raise CheckpointError(
+            f"no tensors found; the top-level names are {_shorten([str(k) for k in content])}"
+        )
+    return state, ""
+
+
+def convert(
+    state: Mapping[str, Tensor],
+    model: nn.Module,
+    *,
+    warm_start: bool = False,
+    source: str = "a state dict",
+) -> Converted:
+    """Fit a state dict to an SRViT: prefix, names, position embedding, heads.
+
+    Args and errors: see load_checkpoint.
+    """
+    report = LoadReport(source)
+    state = _strip_prefix(state, report)
+    target = model.state_dict()
+
+    plain = not any(re.match(r"blocks\.\d+\.blocks\.", name) for name in state)
+    if plain and model.recursion_depth > 1:
+        if not warm_start:
+            raise CheckpointError(
+                f"{source} is a plain ViT, the model has recursive units (T = {model.recursion_depth}): "
+                "ask for a warm start to keep its blocks and initialise the rest, or choose T = 1"
+            )
+        state = _fold_plain(state, model, source)
+
+    recorded = state.pop(GRID_KEY, None)
+    own_tokens = sum(token in state for token in TOKENS)
+    result: StateDict = {}
+    problems = []
+    for name, own in target.items():
+        value = state.pop(name, None)
+        if name == GRID_KEY:
+            result[name] = own
+        elif name == "pos_embed" and value is not None:
+            if recorded is not None:
+                grid = (int(recorded[0]), int(recorded[1]))
+            else:
+                grid = _guess_grid(value.shape[1], own_tokens, model.grid_size, source)
+            value, change = _fit_pos_embed(value, grid, own, model)
+            result[name] = value
+            if value.shape != own.shape:
+                problems.append(f"{name} is {_shape(value)}, the model's is {_shape(own)}")
+            elif change:
+                report.resized[name] = change
+            else:
+                report.loaded.append(name)
+        elif value is None:
+            if not (name in HEADS or name in TOKENS or (warm_start and _is_mixture(name))):
+                problems.append(f"{name} is missing")
+            result[name] = own
+            report.initialised.append(name)
+        elif value.shape != own.shape:
+            if name not in HEADS:
+                problems.append(f"{name} is {_shape(value)}, the model's is {_shape(own)}")
+            result[name] = own
+            report.initialised.append(name)
+            report.dropped.append(name)
+        else:
+            result[name] = value
+            report.loaded.append(name)
+    for name in state:
+        if name in HEADS or name in TOKENS:
+            report.dropped.append(name)
+        else:
+            problems.append(f"{name} is unknown to the model")
+    if problems:
+        raise CheckpointError(
+            f"{source} does not fit the model ({len(problems)} tensors): {_shorten(problems)}"
+        )
+    return Converted(result, report)
+
+
+def resize_pos_embed(
+    pos_embed: Tensor,
+    old_grid: tuple[int, int],
+    new_grid: tuple[int, int],
+    initial: Tensor,
+) -> Tensor:
+    """Resample a position embedding to another grid and number of prefix tokens.
+
+    The grid part is resampled bicubically (align_corners False, no antialiasing). Prefix rows that
+    both have are copied, further ones of the source dropped, further ones of the target taken from
+    ``initial``.
+
+    Args:
+        pos_embed: (1, P_old + H_old W_old, C).
+        old_grid: (H_old, W_old).
+        new_grid: (H_new, W_new).
+        initial: (1, P_new + H_new W_new, C), the target's initial values.
+    """
+    old_prefix = pos_embed.shape[1] - math.prod(old_grid)
+    new_prefix = initial.shape[1] - math.prod(new_grid)
+    grid_rows = resample_abs_pos_embed(
+        pos_embed[:, old_prefix:], new_grid, old_grid, num_prefix_tokens=0, antialias=False
+    )
+    common = min(old_prefix, new_prefix)
+    rows = [pos_embed[:, :common], initial[:, common:new_prefix], grid_rows]
+    return torch.cat([part.to(initial) for part in rows], dim=1)
+
+
+def _strip_prefix(state: Mapping[str, Tensor], report: LoadReport) -> StateDict:
+    prefixes = [name.removesuffix(ANCHOR) for name in state if name.endswith(ANCHOR)]
+    if not prefixes:
+        raise CheckpointError(
+            f"{report.source} has no {ANCHOR}: not a ViT of this kind; its names are {_shorten(state)}"
+        )
+    if len(prefixes) > 1:
+        raise CheckpointError(
+            f"{report.source} holds several backbones ({', '.join(prefixes)}): save the wanted one alone"
+        )
+    prefix = prefixes[0]
+    report.dropped.extend(name for name in state if not name.startswith(prefix))
+    return {
+        name.removeprefix(prefix): value for name, value in state.items() if name.startswith(prefix)
+    }
+
+
+def _fold_plain(state: StateDict, model: nn.Module, source: str) -> StateDict:
+    """Rename the blocks of a plain ViT to those of a recursive model with as many unique blocks."""
+    own: dict[int, list[str]] = {}
+    for name in model.state_dict():
+        match = re.match(r"(blocks\.\d+(?:\.blocks\.\d+)?)\.norm1\.weight$", name)
+        if match:  # several names for one depth where the steps do not share their blocks
+            own.setdefault(model.layer_depth(name) - 1, []).append(match[1])
+    depth = 1 + max(int(m[1]) for name in state if (m := re.match(r"blocks\.(\d+)\.", name)))
+    if depth != len(own):
+        raise CheckpointError(
+            f"{source} has {depth} blocks, the model {len(own)}: a warm start needs as many"
+        )
+    folded = {}
+    for name, value in state.items():
+        match = re.match(r"blocks\.(\d+)\.(.*)", name)
+        for new in own[int(match[1])] if match else []:
+            folded[f"{new}.{match[2]}"] = value
+        if not match:
+            folded[name] = value
+    return folded
+
+
+def _fit_pos_embed(
+    value: Tensor, grid: tuple[int, int], own: Tensor, model: nn.Module
+) -> tuple[Tensor, str]:
+    if value.shape[-1] != own.shape[-1] or (grid == model.grid_size and value.shape == own.shape):
+        return value, ""  # another width is reported with the other misfits
+    prefix = value.shape[1] - math.prod(grid)
+    change = f"{grid[0]}x{grid[1]} -> {model.grid_size[0]}x{model.grid_size[1]}"
+    if prefix != model.num_prefix_tokens:
+        change += f", {prefix} -> {model.num_prefix_tokens} prefix tokens"
+    return resize_pos_embed(value, grid, model.grid_size, own), change
+
+
+def _guess_grid(
+    rows: int, own_tokens: int, model_grid: tuple[int, int], source: str
+) -> tuple[int, int]:
+    """Grid of a position embedding from its rows: as many prefix rows as the file has tokens, else 0
+    to 2. Without a record of the grid it is square, as in all published files; the model's own grid
+    only decides where no square fits."""
+    for prefix in (own_tokens, 1, 2, 0):
+        side = math.isqrt(max(rows - prefix, 0))
+        if side > 0 and side * side == rows - prefix:
+            return side, side
+        if prefix == own_tokens and rows - prefix == math.prod(model_grid):
+            return model_grid
+    raise CheckpointError(
+        f"{source}: pos_embed has {rows} rows, which is no square grid with 0, 1 or 2 prefix tokens"
+    )
+
+
+def _is_mixture(name: str) -> bool:
+    """What a recursive unit adds to its blocks."""
+    return re.match(r"blocks\.\d+\.(router|step_transforms|norm)\.", name) is not None
+
+
+def _shape(tensor: Tensor) -> str:
+    return "x".join(map(str, tensor.shape))
+
+
+def _shorten(names: Any, limit: int = 8) -> str:
+    names = list(names)
+    more = f" and {len(names) - limit} more" if len(names) > limit else ""
+    return ", ".join(names[:limit]) + more

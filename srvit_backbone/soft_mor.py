@@ -1,0 +1,150 @@
+"""Soft Mixture-of-Recursions (SoftMoR), section 3.2 of the SR-ViT paper (arXiv 2607.00774).
+
+The paper's text gives: one router per recursive unit that maps the unit's input to token-wise
+mixture weights (``Z = G(X^(0))``, ``X_out = sum_t alpha^(t) X^(t)``) and a residual token-wise
+linear Step Transform with its own weights per transition. What the text leaves open - LayerNorm
+then one Linear as the router, one LayerNorm on what is mixed, shared by the steps of a unit - was
+recovered by fitting every printed parameter and FLOP count of Tables 2-5.
+
+Tokens are ``(B, N, C)`` throughout; class and distillation tokens are tokens like the others.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+
+import torch
+import torch.nn.functional as F
+from timm.models import checkpoint
+from torch import Tensor, nn
+
+AGGREGATIONS = ("soft", "hard", "last")
+LayerNorm = partial(nn.LayerNorm, eps=1e-6)
+
+
+class SoftRouter(nn.Module):
+    """Mixture weights of each token over the recursion steps, from the unit's input only.
+
+    Args:
+        dim: Channels C of a token.
+        recursion_depth: Number of steps T.
+        hard: One-hot weights on the step with the highest score (Table 6), with the straight-through
+            gradient of the softmax. The paper names no gradient for this; it is our choice.
+    """
+
+    def __init__(self, dim: int, recursion_depth: int, hard: bool = False) -> None:
+        super().__init__()
+        self.norm = LayerNorm(dim)
+        self.proj = nn.Linear(dim, recursion_depth)
+        self.hard = hard
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(B, N, C) -> (B, N, T), weights that sum to 1 over T."""
+        weights = self.proj(self.norm(x)).softmax(dim=-1)
+        if self.hard:
+            # `weights - weights.detach()` is exactly 0, so the weights stay exactly one-hot.
+            one_hot = F.one_hot(weights.argmax(dim=-1), self.proj.out_features).to(weights.dtype)
+            weights = one_hot + (weights - weights.detach())
+        return weights
+
+
+class StepTransform(nn.Module):
+    """Token-wise linear map with a residual, between two recursion steps (Fig. 2c).
+
+    Args:
+        dim: Channels C of a token.
+    """
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.proj = nn.Linear(dim, dim)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(B, N, C) -> (B, N, C)."""
+        return x + self.proj(x)
+
+
+class RecursiveUnit(nn.Module):
+    """Blocks applied T times, the outputs of all steps mixed per token (Fig. 2a-c).
+
+    Every block is registered once and called T times, so parameters, gradients and checkpoints
+    hold each shared weight once.
+
+    Args:
+        blocks: Modules (B, N, C) -> (B, N, C), in order. With ``share_blocks=False`` the T
+            independent copies one after the other.
+        dim: Channels C of a token.
+        recursion_depth: Number of steps T, at least 2.
+        aggregation: ``"soft"`` mixes all steps, ``"hard"`` takes each token from the step with the
+            highest score (Table 6), ``"last"`` is naive recursion (Table 5).
+        step_transform: Put a StepTransform between consecutive steps.
+        share_blocks: Use the same blocks in every step. False is Table 5's "Non-recursive + Soft
+            Mixture".
+
+    Raises:
+        ValueError: An argument is outside its range.
+    """
+
+    def __init__(
+        self,
+        blocks: Sequence[nn.Module],
+        dim: int,
+        recursion_depth: int,
+        aggregation: str = "soft",
+        step_transform: bool = True,
+        share_blocks: bool = True,
+    ) -> None:
+        super().__init__()
+        if recursion_depth < 2:
+            raise ValueError(f"recursion_depth={recursion_depth}: a recursive unit needs at least 2")
+        if aggregation not in AGGREGATIONS:
+            raise ValueError(f"aggregation={aggregation!r}: must be one of {AGGREGATIONS}")
+        copies = 1 if share_blocks else recursion_depth
+        if not blocks or len(blocks) % copies:
+            raise ValueError(f"{len(blocks)} blocks cannot be split over {copies} steps")
+
+        self.recursion_depth = recursion_depth
+        self.depth = len(blocks) // copies
+        self.share_blocks = share_blocks
+        self.grad_checkpointing = False
+        self.blocks = nn.ModuleList(blocks)
+        self.step_transforms = nn.ModuleList(
+            StepTransform(dim) if step_transform else nn.Identity()
+            for _ in range(recursion_depth - 1)
+        )
+        mixes = aggregation != "last"
+        self.router = SoftRouter(dim, recursion_depth, aggregation == "hard") if mixes else None
+        self.norm = LayerNorm(dim) if mixes else None
+
+    def run_step(self, x: Tensor, step: int) -> Tensor:
+        """Step ``step`` (from 0) of the recursion, (B, N, C) -> (B, N, C)."""
+        if step > 0:
+            x = self.step_transforms[step - 1](x)
+        first = 0 if self.share_blocks else step * self.depth
+        for index in range(first, first + self.depth):
+            x = run_block(self.blocks[index], x, self.grad_checkpointing)
+        return x
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(B, N, C) -> (B, N, C)."""
+        if self.router is None or self.norm is None:
+            for step in range(self.recursion_depth):
+                x = self.run_step(x, step)
+            return x
+        weights = self.router(x)  # (B, N, T)
+        # Accumulated step by step: stacking the steps would hold T feature maps at once.
+        mixture = x.new_zeros(())
+        for step in range(self.recursion_depth):
+            x = self.run_step(x, step)
+            mixture = torch.addcmul(mixture, weights[..., step : step + 1], self.norm(x))
+        return mixture
+
+
+def run_block(block: nn.Module, x: Tensor, grad_checkpointing: bool) -> Tensor:
+    """Apply a block, recomputing its activations in the backward pass if asked.
+
+    The non-re-entrant kind only: the re-entrant one marks a parameter ready once per call, which
+    stops DistributedDataParallel as soon as a block is used twice.
+    """
+    if grad_checkpointing and torch.is_grad_enabled():
+        return checkpoint(block, x, use_reentrant=False)
+    return block(x)

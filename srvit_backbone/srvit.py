@@ -1,0 +1,410 @@
+"""SR-ViT, "Soft Mixture-of-Recursions: Going Deeper with Recursive Vision Transformers"
+(arXiv 2607.00774): a ViT whose inner blocks form recursive units, each applied T times.
+
+Tokens are ``(B, P + N, C)``: P prefix tokens (class, then distillation if any), then the N = H x W
+patches row by row. Only the patch embedding and the outputs that say so are spatial.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from timm.layers import PatchEmbed, resample_abs_pos_embed, to_2tuple
+from timm.models.vision_transformer import Block
+from torch import Tensor, nn
+
+from srvit_backbone.layer_depth import layer_depth, num_layers, stage_depths
+from srvit_backbone.soft_mor import AGGREGATIONS, LayerNorm, RecursiveUnit, run_block
+
+POOLINGS = ("token", "avg", "")
+# Standard deviation of the embeddings by initialisation. "deit" is DeiT's rule, for widths of 384
+# and up. At nano widths it is far too small: there "fan_in", torch's own rule for Linear layers.
+INITS = {"deit": 0.02, "fan_in": 0.2}
+
+
+class SRViT(nn.Module):
+    """Soft Recursive Vision Transformer (section 3.1 and Fig. 2a).
+
+    ``blocks`` holds the first block, then the recursive units, then the last block. With T = 1
+    there are no units and ``blocks`` is a plain list: the model is DeiT, with timm's names. The
+    first and last block being plain, the units coarse-to-fine and all blocks DeiT's is the paper's
+    text; the unit depths were recovered from its tables.
+
+    Feature points, which all ``indices`` count: for T > 1 the output of each recursive unit, then
+    of the last block; for T = 1 the output of each block.
+
+    Args:
+        img_size: Native image height and width in pixels. Any other size is accepted: the position
+            embedding is resampled to its grid, and a remainder of a patch is padded right and below.
+        patch_size: Patch height and width in pixels.
+        in_chans: Image channels.
+        num_classes: Outputs of the classifier; 0 for none.
+        embed_dim: Token channels C, a multiple of ``num_heads``.
+        num_heads: Attention heads.
+        unit_depths: Blocks of each recursive unit (section 4.1).
+        recursion_depth: Recursion steps T.
+        aggregation: "soft", "hard" or "last", see RecursiveUnit; without effect at T = 1.
+        step_transform: Step transforms between the steps; without effect at T = 1.
+        share_blocks: False gives each step blocks of its own; without effect at T = 1.
+        mlp_ratio: MLP hidden channels / C.
+        drop_path_rate: Stochastic depth of the last block, rising linearly from 0 over the unique
+            blocks; a shared block has one rate for all its steps.
+        drop_rate: Dropout before the classifier.
+        distilled: Add DeiT's distillation token and head: a pair of logits in training, their mean
+            in evaluation.
+        global_pool: What the classifier reads: "token" (class token), "avg" (mean of patches), or
+            "" for all tokens.
+        init: "deit" or "fan_in", see INITS.
+
+    Raises:
+        ValueError: An argument is outside its range.
+    """
+
+    def __init__(
+        self,
+        img_size: int | tuple[int, int] = 224,
+        patch_size: int = 16,
+        in_chans: int = 3,
+        num_classes: int = 1000,
+        embed_dim: int = 384,
+        num_heads: int = 6,
+        unit_depths: Sequence[int] = (4, 3, 2, 1),
+        recursion_depth: int = 3,
+        aggregation: str = "soft",
+        step_transform: bool = True,
+        share_blocks: bool = True,
+        mlp_ratio: float = 4.0,
+        drop_path_rate: float = 0.0,
+        drop_rate: float = 0.0,
+        distilled: bool = False,
+        global_pool: str = "token",
+        init: str = "deit",
+    ) -> None:
+        super().__init__()
+        unit_depths = tuple(unit_depths)
+        _check_arguments(embed_dim, num_heads, unit_depths, recursion_depth, aggregation, init)
+        _check_pooling(global_pool, distilled)
+
+        self.num_classes = num_classes
+        self.embed_dim = self.num_features = self.head_hidden_size = embed_dim
+        self.unit_depths = unit_depths
+        self.recursion_depth = recursion_depth
+        self.global_pool = global_pool
+        self.num_prefix_tokens = 2 if distilled else 1
+        self.distilled_training = distilled
+        self.grad_checkpointing = False
+
+        self.patch_embed = PatchEmbed(
+            img_size=img_size,
+            patch_size=patch_size,
+            in_chans=in_chans,
+            embed_dim=embed_dim,
+            output_fmt="NHWC",
+            strict_img_size=False,
+            dynamic_img_pad=True,
+        )
+        self.patch_size = patch_size
+        self.grid_size = self._grid_of(to_2tuple(img_size))
+        if self.grid_size[0] != self.grid_size[1]:
+            # A count of positions does not tell the shape of a rectangular grid: keep it in the
+            # checkpoint, so that loading at another size resamples rows and columns, not a list.
+            self.register_buffer("pos_embed_grid", torch.tensor(self.grid_size))
+        self.cls_token = nn.Parameter(torch.empty(1, 1, embed_dim))
+        self.dist_token = nn.Parameter(torch.empty(1, 1, embed_dim)) if distilled else None
+        num_positions = self.num_prefix_tokens + math.prod(self.grid_size)
+        self.pos_embed = nn.Parameter(torch.empty(1, num_positions, embed_dim))
+
+        rates = torch.linspace(0, drop_path_rate, num_layers(unit_depths)).tolist()
+
+        def plain_blocks(first: int, depth: int) -> list[nn.Module]:
+            return [
+                Block(embed_dim, num_heads, mlp_ratio, qkv_bias=True, drop_path=rate, norm_layer=LayerNorm)
+                for rate in rates[first : first + depth]
+            ]
+
+        self.blocks = nn.ModuleList()
+        first = 0
+        for stage, depth in enumerate(stage_depths(unit_depths, recursion_depth)):
+            if recursion_depth > 1 and 0 < stage <= len(unit_depths):
+                copies = 1 if share_blocks else recursion_depth
+                members = [block for _ in range(copies) for block in plain_blocks(first, depth)]
+                self.blocks.append(
+                    RecursiveUnit(
+                        members, embed_dim, recursion_depth, aggregation, step_transform, share_blocks
+                    )
+                )
+            else:
+                self.blocks.extend(plain_blocks(first, depth))
+            first += depth
+        self._first_feature = 0 if recursion_depth == 1 else 1
+        self.feature_info = [
+            {"num_chs": embed_dim, "reduction": patch_size, "module": f"blocks.{index}"}
+            for index in range(self._first_feature, len(self.blocks))
+        ]
+        self.norm = LayerNorm(embed_dim)
+        self.head_drop = nn.Dropout(drop_rate)
+        self.head = self._make_head()
+        self.head_dist = self._make_head() if distilled else None
+        self._reset_parameters(init)
+
+    def _reset_parameters(self, init: str) -> None:
+        embeddings = [self.cls_token, self.pos_embed]
+        if self.dist_token is not None:
+            embeddings.append(self.dist_token)
+        for embedding in embeddings:
+            nn.init.trunc_normal_(embedding, std=INITS[init])
+        for module in self.modules():
+            if init == "deit" and isinstance(module, nn.Linear):
+                _reset_linear(module)
+
+    def _make_head(self) -> nn.Module:
+        return nn.Linear(self.embed_dim, self.num_classes) if self.num_classes else nn.Identity()
+
+    # --- forward ---------------------------------------------------------------------------------
+
+    def forward(self, x: Tensor) -> Tensor | tuple[Tensor, Tensor]:
+        """Image (B, in_chans, H, W) -> logits (B, num_classes), or a pair of them in distilled
+        training."""
+        return self.forward_head(self.forward_features(x))
+
+    def forward_features(self, x: Tensor) -> Tensor:
+        """Image (B, in_chans, H, W) -> tokens after the final norm (B, P + N, C)."""
+        x, _ = self._embed(x)
+        for block in self.blocks:
+            x = self._run(block, x)
+        return self.norm(x)
+
+    def forward_head(self, x: Tensor, pre_logits: bool = False) -> Tensor | tuple[Tensor, Tensor]:
+        """Tokens (B, P + N, C) -> logits; ``pre_logits`` gives what the classifier reads."""
+        if self.head_dist is not None:
+            pair = self.head_drop(x[:, 0]), self.head_drop(x[:, 1])
+            if not pre_logits:
+                pair = self.head(pair[0]), self.head_dist(pair[1])
+                if self.training and self.distilled_training:
+                    return pair
+            return (pair[0] + pair[1]) / 2
+        if self.global_pool == "token":
+            x = x[:, 0]
+        elif self.global_pool == "avg":
+            x = x[:, self.num_prefix_tokens :].mean(dim=1)
+        x = self.head_drop(x)
+        return x if pre_logits else self.head(x)
+
+    def forward_intermediates(
+        self,
+        x: Tensor,
+        indices: int | list[int] | tuple[int, ...] | None = None,
+        return_prefix_tokens: bool = False,
+        norm: bool = False,
+        stop_early: bool = False,
+        output_fmt: str = "NCHW",
+        intermediates_only: bool = False,
+    ) -> Any:
+        """Features at chosen points of the network, in timm's form.
+
+        Args:
+            x: Image (B, in_chans, H, W).
+            indices: Feature points (see the class), negative ones from the end; a number n means the
+                last n; None means all.
+            return_prefix_tokens: Give pairs (feature, prefix tokens (B, P, C)).
+            norm: Apply the final norm to every feature.
+            stop_early: Compute nothing behind the last point asked for; implied by
+                ``intermediates_only``.
+            output_fmt: "NCHW" for (B, C, H, W) or "NLC" for (B, N, C).
+            intermediates_only: Leave out the final tokens.
+
+        Returns:
+            The list of features in order of depth, or (final tokens (B, P + N, C), that list).
+
+        Raises:
+            ValueError: An index or ``output_fmt`` is not one of these.
+        """
+        if output_fmt not in ("NCHW", "NLC"):
+            raise ValueError(f"output_fmt={output_fmt!r}: must be 'NCHW' or 'NLC'")
+        wanted = self.feature_blocks(indices)
+        stop_early = stop_early or intermediates_only
+        x, grid = self._embed(x)
+        features = []
+        for index, block in enumerate(self.blocks[: max(wanted) + 1] if stop_early else self.blocks):
+            x = self._run(block, x)
+            if index not in wanted:
+                continue
+            tokens = self.norm(x) if norm else x
+            prefix, feature = tokens.split_with_sizes(
+                [self.num_prefix_tokens, tokens.shape[1] - self.num_prefix_tokens], dim=1
+            )
+            if output_fmt == "NCHW":
+                feature = to_spatial(feature, grid)
+            features.append((feature, prefix) if return_prefix_tokens else feature)
+        if intermediates_only:
+            return features
+        return self.norm(x), features
+
+    @torch.no_grad()
+    def routing_weights(self, x: Tensor) -> list[Tensor]:
+        """Mixture weights of every recursive unit for an image (Fig. 4), cls and dist tokens apart.
+
+        Args:
+            x: Image (B, in_chans, H, W).
+
+        Returns:
+            One (B, T, grid H, grid W) tensor a unit, summing to 1 over T.
+
+        Raises:
+            ValueError: The model has no router (T = 1, or ``aggregation="last"``).
+        """
+        if not any(isinstance(block, RecursiveUnit) and block.router for block in self.blocks):
+            raise ValueError("routing_weights needs recursion_depth > 1 and 'soft' or 'hard' mixing")
+        x, grid = self._embed(x)
+        weights = []
+        for block in self.blocks[:-1]:
+            if isinstance(block, RecursiveUnit) and block.router is not None:
+                weights.append(to_spatial(block.router(x)[:, self.num_prefix_tokens :], grid))
+            x = self._run(block, x)
+        return weights
+
+    def _embed(self, x: Tensor) -> tuple[Tensor, torch.Size]:
+        x = self.patch_embed(x)  # (B, in_chans, H, W) -> (B, grid H, grid W, C)
+        grid = x.shape[1:3]
+        tokens = [self.cls_token] if self.dist_token is None else [self.cls_token, self.dist_token]
+        prefix = torch.cat(tokens, dim=1).expand(x.shape[0], -1, -1)
+        x = torch.cat([prefix, x.flatten(1, 2)], dim=1)
+        # Without antialiasing, as DeiT, Detectron2 and MMSegmentation resample.
+        pos_embed = resample_abs_pos_embed(
+            self.pos_embed, grid, self.grid_size, self.num_prefix_tokens, antialias=False
+        )
+        return x + pos_embed, grid
+
+    def _run(self, block: nn.Module, x: Tensor) -> Tensor:
+        # A unit recomputes block by block: recomputing it as one would hold all its steps at once.
+        unit = isinstance(block, RecursiveUnit)
+        return run_block(block, x, self.grad_checkpointing and not unit)
+
+    def _grid_of(self, size: tuple[int, int]) -> tuple[int, int]:
+        return self.patch_embed.dynamic_feat_size(size)
+
+    # --- questions the model answers about itself --------------------------------------------------
+
+    @property
+    def effective_depth(self) -> int:
+        """Sequential block applications, D_eff of Table 2."""
+        return 2 + self.recursion_depth * sum(self.unit_depths)
+
+    def layer_depth(self, name: str) -> int:
+        """Depth of one of the model's parameters, see ``srvit_backbone.layer_depth``."""
+        return layer_depth(name, self.unit_depths, self.recursion_depth)
+
+    def feature_blocks(self, indices: int | Sequence[int] | None = None) -> list[int]:
+        """Positions in ``blocks`` of the feature points ``indices``."""
+        points = range(self._first_feature, len(self.blocks))
+        if indices is None:
+            return list(points)
+        chosen = range(-indices, 0) if isinstance(indices, int) else indices
+        if not chosen or any(not -len(points) <= index < len(points) for index in chosen):
+            raise ValueError(
+                f"indices={indices}: there are {len(points)} feature points, 0 to {len(points) - 1}"
+            )
+        return [points[index] for index in chosen]
+
+    # --- timm's surface ------------------------------------------------------------------------------
+
+    @torch.jit.ignore
+    def no_weight_decay(self) -> set[str]:
+        """Names of parameters that are not decayed although they are matrices."""
+        return {"pos_embed", "cls_token", "dist_token"}
+
+    @torch.jit.ignore
+    def group_matcher(self, coarse: bool = False) -> Any:
+        """timm's layer grouping: a callable from a name to its depth."""
+        if not coarse:
+            return self.layer_depth
+        last = num_layers(self.unit_depths)
+        return lambda name: min(1, self.layer_depth(name)) + (self.layer_depth(name) > last)
+
+    @torch.jit.ignore
+    def set_grad_checkpointing(self, enable: bool = True) -> None:
+        """Recompute every block application in the backward pass instead of storing it."""
+        self.grad_checkpointing = enable
+        for block in self.blocks:
+            if isinstance(block, RecursiveUnit):
+                block.grad_checkpointing = enable
+
+    @torch.jit.ignore
+    def set_distilled_training(self, enable: bool = True) -> None:
+        """Return the pair of logits in training (the default of a distilled model), or their mean."""
+        if enable and self.head_dist is None:
+            raise ValueError("distilled training needs a model built with distilled=True")
+        self.distilled_training = enable
+
+    @torch.jit.ignore
+    def get_classifier(self) -> nn.Module | tuple[nn.Module, nn.Module]:
+        """The classifier, or the pair of them."""
+        return self.head if self.head_dist is None else (self.head, self.head_dist)
+
+    def reset_classifier(self, num_classes: int, global_pool: str | None = None) -> None:
+        """Replace the classifier by a newly initialised one, 0 classes for none."""
+        if global_pool is not None:
+            _check_pooling(global_pool, self.head_dist is not None)
+            self.global_pool = global_pool
+        self.num_classes = num_classes
+        for name in ("head",) if self.head_dist is None else ("head", "head_dist"):
+            head = self._make_head().to(self.pos_embed)
+            if isinstance(head, nn.Linear):
+                _reset_linear(head)
+            setattr(self, name, head)
+
+    def prune_intermediate_layers(
+        self,
+        indices: int | Sequence[int] = 1,
+        prune_norm: bool = False,
+        prune_head: bool = True,
+    ) -> list[int]:
+        """Remove what the feature points ``indices`` do not need; returns them, made positive."""
+        wanted = self.feature_blocks(indices)
+        self.blocks = self.blocks[: max(wanted) + 1]
+        if prune_norm:
+            self.norm = nn.Identity()
+        if prune_head:
+            self.num_classes = 0
+            self.head = nn.Identity()
+            self.head_dist = None
+        return [index - self._first_feature for index in wanted]
+
+
+def to_spatial(tokens: Tensor, grid: Sequence[int]) -> Tensor:
+    """Patch tokens (B, N, C) -> map (B, C, grid H, grid W)."""
+    return tokens.transpose(1, 2).unflatten(2, tuple(grid)).contiguous()
+
+
+def _reset_linear(linear: nn.Linear) -> None:
+    nn.init.trunc_normal_(linear.weight, std=INITS["deit"])
+    if linear.bias is not None:
+        nn.init.zeros_(linear.bias)
+
+
+def _check_arguments(
+    embed_dim: int,
+    num_heads: int,
+    unit_depths: tuple[int, ...],
+    recursion_depth: int,
+    aggregation: str,
+    init: str,
+) -> None:
+    if num_heads < 1 or embed_dim % num_heads:
+        raise ValueError(f"embed_dim={embed_dim} must be a multiple of num_heads={num_heads}")
+    if not unit_depths or any(depth < 1 for depth in unit_depths):
+        raise ValueError(f"unit_depths={unit_depths}: needs at least one unit, each of 1 block or more")
+    if recursion_depth < 1:
+        raise ValueError(f"recursion_depth={recursion_depth}: must be 1 (no recursion) or more")
+    if aggregation not in AGGREGATIONS:
+        raise ValueError(f"aggregation={aggregation!r}: must be one of {AGGREGATIONS}")
+    if init not in INITS:
+        raise ValueError(f"init={init!r}: must be one of {tuple(INITS)}")
+
+
+def _check_pooling(global_pool: str, distilled: bool) -> None:
+    if global_pool not in POOLINGS:
+        raise ValueError(f"global_pool={global_pool!r}: must be one of {POOLINGS}")
+    if distilled and global_pool != "token":
+        raise ValueError("distilled=True reads its two tokens: global_pool must be 'token'")
