@@ -1,5 +1,7 @@
 """Packaging of srvit-backbone: the core needs torch and timm, everything else is an extra."""
 
+from pathlib import Path
+
 from setuptools import find_packages, setup
 
 EXTRAS = {
@@ -41,8 +43,8 @@ EXTRAS["all"] = sorted({requirement for extra in EXTRAS.values() for requirement
 setup(
     name="srvit-backbone",
     version="0.1.0",
-    description="SR-ViT (Soft Mixture-of-Recursions) as a backbone for Detectron2, MMSegmentation and timm",
-    long_description=open("README.md", encoding="utf-8").read(),
+    description="SR-ViT as a backbone for Detectron2, MMSegmentation and timm",
+    long_description=Path("README.md").read_text(encoding="utf-8"),
     long_description_content_type="text/markdown",
     license="Apache-2.0",
     python_requires=">=3.10",

@@ -1,9 +1,9 @@
 """Weights in: read a file safely, unwrap it, fit it to a model, load it and report what happened.
 
 Accepted: torch files and safetensors; the bare state dict or one under a usual key; any prefix in
-front of the backbone; this package's names, or the plain ViT names of timm and of facebookresearch's
-DeiT. Nothing is skipped silently: what does not fit raises CheckpointError, and the LoadReport names
-every tensor that was resized, dropped or left at its initial value.
+front of the backbone; this package's names, or the plain ViT names of timm and facebookresearch's
+DeiT. Nothing is skipped silently: what does not fit raises CheckpointError, and the LoadReport
+names every tensor that was resized, dropped or left at its initial value.
 """
 
 import argparse
@@ -23,6 +23,8 @@ from safetensors.torch import load_file
 from timm.layers import resample_abs_pos_embed
 from torch import Tensor, nn
 
+from srvit_backbone.errors import InputError
+
 logger = logging.getLogger(__name__)
 
 StateDict = dict[str, Tensor]
@@ -40,7 +42,7 @@ GRID_KEY = "pos_embed_grid"
 SAFE_GLOBALS = (argparse.Namespace,)
 
 
-class CheckpointError(ValueError):
+class CheckpointError(InputError):
     """The file cannot be read, is not of an SR-ViT or ViT, or does not fit the model."""
 
 
@@ -68,7 +70,7 @@ class LoadReport:
         if self.resized:
             lines.append("resized: " + ", ".join(f"{k} ({v})" for k, v in self.resized.items()))
         if self.initialised:
-            lines.append("left at initial values: " + ", ".join(self.initialised))
+            lines.append("left at initial values: " + _shorten(self.initialised))
         if self.dropped:
             lines.append("not used: " + _shorten(self.dropped))
         return "; ".join(lines)
@@ -88,6 +90,7 @@ def load_checkpoint(
     *,
     warm_start: bool = False,
     use_ema: bool = True,
+    name: str = "a state dict",
 ) -> LoadReport:
     """Load weights into an SRViT; all of them, or none and an error.
 
@@ -97,9 +100,10 @@ def load_checkpoint(
     Args:
         model: The SRViT to fill.
         source: A file, or an object as such a file holds it.
-        warm_start: Allow the blocks of a plain ViT in a recursive model: its router, step transforms
-            and mixture norms then keep their initial values.
+        warm_start: Allow the blocks of a plain ViT in a recursive model: its router, step
+            transforms and mixture norms then keep their initial values.
         use_ema: Prefer averaged weights where a file has both.
+        name: What messages call a source that is not a file.
 
     Returns:
         What was done, which is logged too.
@@ -107,7 +111,7 @@ def load_checkpoint(
     Raises:
         CheckpointError: See the class.
     """
-    where = str(source) if isinstance(source, str | os.PathLike) else "a state dict"
+    where = os.fspath(source) if isinstance(source, str | os.PathLike) else name
     content = source if isinstance(source, Mapping) else read(source)
     state, key = unwrap(content, use_ema)
     converted = convert(state, model, warm_start=warm_start, source=where + key)
@@ -134,7 +138,14 @@ def read(path: str | os.PathLike[str]) -> Mapping[str, Any]:
         name = re.search(r"GLOBAL (\S+)", str(error))
         reason = f"it holds objects that are not tensors ({name[1]})" if name else "it is damaged"
         raise CheckpointError(f"{path} was refused: {reason}") from error
-    except (RuntimeError, EOFError, OSError, ValueError, zipfile.BadZipFile, SafetensorError) as error:
+    except (
+        RuntimeError,
+        EOFError,
+        OSError,
+        ValueError,
+        zipfile.BadZipFile,
+        SafetensorError,
+    ) as error:
         raise CheckpointError(f"{path} is damaged or not a checkpoint file") from error
     if not isinstance(content, Mapping):
         raise CheckpointError(f"{path} holds a {type(content).__name__}, not weights by name")
@@ -179,50 +190,43 @@ def convert(
     if plain and model.recursion_depth > 1:
         if not warm_start:
             raise CheckpointError(
-                f"{source} is a plain ViT, the model has recursive units (T = {model.recursion_depth}): "
-                "ask for a warm start to keep its blocks and initialise the rest, or choose T = 1"
+                f"{source} is a plain ViT, the model has recursive units "
+                f"(T = {model.recursion_depth}): ask for a warm start to keep its blocks and "
+                "initialise the rest, or choose T = 1"
             )
         state = _fold_plain(state, model, source)
 
     recorded = state.pop(GRID_KEY, None)
-    own_tokens = sum(token in state for token in TOKENS)
+    if state.get("pos_embed") is not None:
+        tokens = sum(token in state for token in TOKENS)
+        grid = _source_grid(state["pos_embed"], recorded, tokens, model.grid_size, source)
+        own = target["pos_embed"]
+        state["pos_embed"], change = _fit_pos_embed(state["pos_embed"], grid, own, model)
+        if change:
+            report.resized["pos_embed"] = change
+
     result: StateDict = {}
-    problems = []
+    problems: list[str] = []
     for name, own in target.items():
         value = state.pop(name, None)
-        if name == GRID_KEY:
-            result[name] = own
-        elif name == "pos_embed" and value is not None:
-            if recorded is not None:
-                grid = (int(recorded[0]), int(recorded[1]))
-            else:
-                grid = _guess_grid(value.shape[1], own_tokens, model.grid_size, source)
-            value, change = _fit_pos_embed(value, grid, own, model)
+        if value is not None and value.shape == own.shape:
             result[name] = value
-            if value.shape != own.shape:
-                problems.append(f"{name} is {_shape(value)}, the model's is {_shape(own)}")
-            elif change:
-                report.resized[name] = change
-            else:
+            if name not in report.resized:
                 report.loaded.append(name)
-        elif value is None:
-            if not (name in HEADS or name in TOKENS or (warm_start and _is_mixture(name))):
-                problems.append(f"{name} is missing")
-            result[name] = own
-            report.initialised.append(name)
-        elif value.shape != own.shape:
+            continue
+        result[name] = own  # what does not fit is an error, unless the name may be lacking
+        if name == GRID_KEY:
+            continue
+        report.initialised.append(name)
+        if value is None and not _may_lack(name, warm_start):
+            problems.append(f"{name} is missing")
+        elif value is not None:
+            report.dropped.append(name)
             if name not in HEADS:
                 problems.append(f"{name} is {_shape(value)}, the model's is {_shape(own)}")
-            result[name] = own
-            report.initialised.append(name)
-            report.dropped.append(name)
-        else:
-            result[name] = value
-            report.loaded.append(name)
     for name in state:
-        if name in HEADS or name in TOKENS:
-            report.dropped.append(name)
-        else:
+        report.dropped.append(name)
+        if name not in HEADS and name not in TOKENS:
             problems.append(f"{name} is unknown to the model")
     if problems:
         raise CheckpointError(
@@ -263,11 +267,13 @@ def _strip_prefix(state: Mapping[str, Tensor], report: LoadReport) -> StateDict:
     prefixes = [name.removesuffix(ANCHOR) for name in state if name.endswith(ANCHOR)]
     if not prefixes:
         raise CheckpointError(
-            f"{report.source} has no {ANCHOR}: not a ViT of this kind; its names are {_shorten(state)}"
+            f"{report.source} has no {ANCHOR}: not a ViT of this kind; "
+            f"its names are {_shorten(state)}"
         )
     if len(prefixes) > 1:
         raise CheckpointError(
-            f"{report.source} holds several backbones ({', '.join(prefixes)}): save the wanted one alone"
+            f"{report.source} holds several backbones ({', '.join(prefixes)}): "
+            "save the wanted one alone"
         )
     prefix = prefixes[0]
     report.dropped.extend(name for name in state if not name.startswith(prefix))
@@ -310,26 +316,36 @@ def _fit_pos_embed(
     return resize_pos_embed(value, grid, model.grid_size, own), change
 
 
-def _guess_grid(
-    rows: int, own_tokens: int, model_grid: tuple[int, int], source: str
+def _source_grid(
+    pos_embed: Tensor,
+    recorded: Tensor | None,
+    tokens: int,
+    model_grid: tuple[int, int],
+    source: str,
 ) -> tuple[int, int]:
-    """Grid of a position embedding from its rows: as many prefix rows as the file has tokens, else 0
-    to 2. Without a record of the grid it is square, as in all published files; the model's own grid
-    only decides where no square fits."""
-    for prefix in (own_tokens, 1, 2, 0):
+    """Grid of a file's position embedding: as recorded, else square, as all published ones are.
+
+    Of its rows as many are prefix tokens as the file has, else 0 to 2; the model's own grid decides
+    only where no square fits.
+    """
+    if recorded is not None:
+        return int(recorded[0]), int(recorded[1])
+    rows = pos_embed.shape[-2]
+    for prefix in (tokens, 1, 2, 0):
         side = math.isqrt(max(rows - prefix, 0))
         if side > 0 and side * side == rows - prefix:
             return side, side
-        if prefix == own_tokens and rows - prefix == math.prod(model_grid):
+        if prefix == tokens and rows - prefix == math.prod(model_grid):
             return model_grid
     raise CheckpointError(
         f"{source}: pos_embed has {rows} rows, which is no square grid with 0, 1 or 2 prefix tokens"
     )
 
 
-def _is_mixture(name: str) -> bool:
-    """What a recursive unit adds to its blocks."""
-    return re.match(r"blocks\.\d+\.(router|step_transforms|norm)\.", name) is not None
+def _may_lack(name: str, warm_start: bool) -> bool:
+    """Whether a file may be without this tensor: heads, tokens, and at a warm start the mixture."""
+    mixture = re.match(r"blocks\.\d+\.(router|step_transforms|norm)\.", name)
+    return name in HEADS or name in TOKENS or (warm_start and mixture is not None)
 
 
 def _shape(tensor: Tensor) -> str:

@@ -27,8 +27,8 @@ class SoftRouter(nn.Module):
     Args:
         dim: Channels C of a token.
         recursion_depth: Number of steps T.
-        hard: One-hot weights on the step with the highest score (Table 6), with the straight-through
-            gradient of the softmax. The paper names no gradient for this; it is our choice.
+        hard: One-hot weights on the step with the highest score (Table 6), with the
+            straight-through gradient of the softmax: our choice, the paper names none.
     """
 
     def __init__(self, dim: int, recursion_depth: int, hard: bool = False) -> None:
@@ -95,7 +95,9 @@ class RecursiveUnit(nn.Module):
     ) -> None:
         super().__init__()
         if recursion_depth < 2:
-            raise ValueError(f"recursion_depth={recursion_depth}: a recursive unit needs at least 2")
+            raise ValueError(
+                f"recursion_depth={recursion_depth}: a recursive unit needs at least 2"
+            )
         if aggregation not in AGGREGATIONS:
             raise ValueError(f"aggregation={aggregation!r}: must be one of {AGGREGATIONS}")
         copies = 1 if share_blocks else recursion_depth

@@ -36,7 +36,7 @@ class SRViT(nn.Module):
 
     Args:
         img_size: Native image height and width in pixels. Any other size is accepted: the position
-            embedding is resampled to its grid, and a remainder of a patch is padded right and below.
+            embedding is resampled to its grid, a remainder of a patch padded right and below.
         patch_size: Patch height and width in pixels.
         in_chans: Image channels.
         num_classes: Outputs of the classifier; 0 for none.
@@ -119,7 +119,14 @@ class SRViT(nn.Module):
 
         def plain_blocks(first: int, depth: int) -> list[nn.Module]:
             return [
-                Block(embed_dim, num_heads, mlp_ratio, qkv_bias=True, drop_path=rate, norm_layer=LayerNorm)
+                Block(
+                    embed_dim,
+                    num_heads,
+                    mlp_ratio,
+                    qkv_bias=True,
+                    drop_path=rate,
+                    norm_layer=LayerNorm,
+                )
                 for rate in rates[first : first + depth]
             ]
 
@@ -131,7 +138,12 @@ class SRViT(nn.Module):
                 members = [block for _ in range(copies) for block in plain_blocks(first, depth)]
                 self.blocks.append(
                     RecursiveUnit(
-                        members, embed_dim, recursion_depth, aggregation, step_transform, share_blocks
+                        members,
+                        embed_dim,
+                        recursion_depth,
+                        aggregation,
+                        step_transform,
+                        share_blocks,
                     )
                 )
             else:
@@ -161,11 +173,10 @@ class SRViT(nn.Module):
     def _make_head(self) -> nn.Module:
         return nn.Linear(self.embed_dim, self.num_classes) if self.num_classes else nn.Identity()
 
-    # --- forward ---------------------------------------------------------------------------------
+    # --- forward ---------------------------------------------------------------------
 
     def forward(self, x: Tensor) -> Tensor | tuple[Tensor, Tensor]:
-        """Image (B, in_chans, H, W) -> logits (B, num_classes), or a pair of them in distilled
-        training."""
+        """Image (B, in_chans, H, W) -> logits (B, num_classes); in distilled training a pair."""
         return self.forward_head(self.forward_features(x))
 
     def forward_features(self, x: Tensor) -> Tensor:
@@ -205,8 +216,8 @@ class SRViT(nn.Module):
 
         Args:
             x: Image (B, in_chans, H, W).
-            indices: Feature points (see the class), negative ones from the end; a number n means the
-                last n; None means all.
+            indices: Feature points (see the class), negative ones from the end; a number n means
+                the last n; None means all.
             return_prefix_tokens: Give pairs (feature, prefix tokens (B, P, C)).
             norm: Apply the final norm to every feature.
             stop_early: Compute nothing behind the last point asked for; implied by
@@ -226,7 +237,9 @@ class SRViT(nn.Module):
         stop_early = stop_early or intermediates_only
         x, grid = self._embed(x)
         features = []
-        for index, block in enumerate(self.blocks[: max(wanted) + 1] if stop_early else self.blocks):
+        for index, block in enumerate(
+            self.blocks[: max(wanted) + 1] if stop_early else self.blocks
+        ):
             x = self._run(block, x)
             if index not in wanted:
                 continue
@@ -255,7 +268,9 @@ class SRViT(nn.Module):
             ValueError: The model has no router (T = 1, or ``aggregation="last"``).
         """
         if not any(isinstance(block, RecursiveUnit) and block.router for block in self.blocks):
-            raise ValueError("routing_weights needs recursion_depth > 1 and 'soft' or 'hard' mixing")
+            raise ValueError(
+                "routing_weights needs recursion_depth > 1 and 'soft' or 'hard' mixing"
+            )
         x, grid = self._embed(x)
         weights = []
         for block in self.blocks[:-1]:
@@ -284,7 +299,7 @@ class SRViT(nn.Module):
     def _grid_of(self, size: tuple[int, int]) -> tuple[int, int]:
         return self.patch_embed.dynamic_feat_size(size)
 
-    # --- questions the model answers about itself --------------------------------------------------
+    # --- questions the model answers about itself ------------------------------------
 
     @property
     def effective_depth(self) -> int:
@@ -307,7 +322,7 @@ class SRViT(nn.Module):
             )
         return [points[index] for index in chosen]
 
-    # --- timm's surface ------------------------------------------------------------------------------
+    # --- timm's surface --------------------------------------------------------------
 
     @torch.jit.ignore
     def no_weight_decay(self) -> set[str]:
@@ -316,7 +331,7 @@ class SRViT(nn.Module):
 
     @torch.jit.ignore
     def group_matcher(self, coarse: bool = False) -> Any:
-        """timm's layer grouping: a callable from a name to its depth."""
+        """Layer grouping in timm's sense: a callable from a name to its depth."""
         if not coarse:
             return self.layer_depth
         last = num_layers(self.unit_depths)
@@ -332,7 +347,7 @@ class SRViT(nn.Module):
 
     @torch.jit.ignore
     def set_distilled_training(self, enable: bool = True) -> None:
-        """Return the pair of logits in training (the default of a distilled model), or their mean."""
+        """In training return the pair of logits (a distilled model's default) or their mean."""
         if enable and self.head_dist is None:
             raise ValueError("distilled training needs a model built with distilled=True")
         self.distilled_training = enable
@@ -394,7 +409,9 @@ def _check_arguments(
     if num_heads < 1 or embed_dim % num_heads:
         raise ValueError(f"embed_dim={embed_dim} must be a multiple of num_heads={num_heads}")
     if not unit_depths or any(depth < 1 for depth in unit_depths):
-        raise ValueError(f"unit_depths={unit_depths}: needs at least one unit, each of 1 block or more")
+        raise ValueError(
+            f"unit_depths={unit_depths}: needs at least one unit, each of 1 block or more"
+        )
     if recursion_depth < 1:
         raise ValueError(f"recursion_depth={recursion_depth}: must be 1 (no recursion) or more")
     if aggregation not in AGGREGATIONS:

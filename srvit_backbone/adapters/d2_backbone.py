@@ -161,7 +161,7 @@ def get_srvit_lr_decay_rate(
     recursion_depth: int = 3,
     unit_depths: Sequence[int] | None = None,
 ) -> float:
-    """Learning-rate factor of a parameter, the counterpart of Detectron2's ``get_vit_lr_decay_rate``.
+    """Learning-rate factor of a parameter, as Detectron2's ``get_vit_lr_decay_rate`` for ViT.
 
     Our own configs use ``get_srvit_optimizer_params``, which asks the model instead.
 
@@ -180,7 +180,9 @@ def get_srvit_lr_decay_rate(
         count = (isqrt(8 * (num_layers - 2) + 1) - 1) // 2
         unit_depths = tuple(range(count, 0, -1))
     if sum(unit_depths) != num_layers - 2:
-        raise ValueError(f"num_layers={num_layers} is not 2 + sum(unit_depths={tuple(unit_depths)})")
+        raise ValueError(
+            f"num_layers={num_layers} is not 2 + sum(unit_depths={tuple(unit_depths)})"
+        )
     return lr_decay_rate ** (num_layers + 1 - layer_depth(name, unit_depths, recursion_depth))
 
 

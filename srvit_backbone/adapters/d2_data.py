@@ -1,0 +1,216 @@
+"""Data for Detectron2: own COCO-format data sets, checks before training, a resumable loader.
+
+Detectron2's own training loader restarts its order and its augmentations when a run is resumed.
+Here the sample at a position of the stream, and the augmentation drawn for it, are functions of
+(seed, position) alone: however often a run is interrupted, and with however many workers or
+processes, it sees the same images in the same form.
+"""
+
+import contextlib
+import json
+import os
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from detectron2.data import DatasetCatalog, DatasetFromList, MetadataCatalog
+from detectron2.data.build import trivial_batch_collator
+from detectron2.data.datasets import register_coco_instances
+from detectron2.data.datasets.builtin import _PREDEFINED_SPLITS_COCO
+from detectron2.utils import comm
+from torch.utils.data import DataLoader, Dataset, Sampler
+
+from srvit_backbone.errors import InputError
+
+OWN_TRAIN, OWN_VAL = "own_train", "own_val"
+COCO_TREE = """
+  {root}/coco/
+    annotations/instances_train2017.json  annotations/instances_val2017.json
+    train2017/*.jpg                       val2017/*.jpg"""
+
+
+# --- data sets ----------------------------------------------------------------------
+
+
+def register_own_data(
+    train_json: str, train_images: str, val_json: str, val_images: str
+) -> list[str]:
+    """Register two COCO-format json files and their image folders as "own_train" and "own_val".
+
+    Returns:
+        The class names, in the order of the category ids.
+
+    Raises:
+        InputError: A file or folder is missing or empty, not COCO format, or the two do not agree.
+    """
+    splits = {OWN_TRAIN: (train_json, train_images), OWN_VAL: (val_json, val_images)}
+    classes = [_check_coco(json_file, images) for json_file, images in splits.values()]
+    if classes[0] != classes[1]:
+        raise InputError(
+            f"the classes of {train_json} and {val_json} differ: {classes[0]} and {classes[1]}"
+        )
+    for name, (json_file, images) in splits.items():
+        if name in DatasetCatalog.list():
+            DatasetCatalog.remove(name)
+            MetadataCatalog.remove(name)
+        register_coco_instances(name, {"thing_classes": classes[0]}, json_file, images)
+    return classes[0]
+
+
+def _check_coco(json_file: str, images: str) -> list[str]:
+    if not os.path.isdir(images):
+        raise InputError(f"no image folder {images}")
+    try:
+        content = json.loads(Path(json_file).read_text())
+    except OSError:
+        raise InputError(f"no annotation file {json_file}") from None
+    except ValueError as error:
+        raise InputError(f"{json_file} is not json: {error}") from None
+    keys = ("images", "annotations", "categories")
+    if not isinstance(content, dict) or any(key not in content for key in keys):
+        raise InputError(f"{json_file} is not COCO format: it needs the keys {', '.join(keys)}")
+    for key in keys:
+        if not content[key]:
+            raise InputError(f"{json_file} has no {key}")
+    missing = [
+        image["file_name"]
+        for image in content["images"]
+        if not os.path.isfile(os.path.join(images, image["file_name"]))
+    ]
+    if missing:
+        raise InputError(
+            f"{len(missing)} of {len(content['images'])} images of {json_file} are not in "
+            f"{images}, the first is {missing[0]}"
+        )
+    names = {category["id"]: category["name"] for category in content["categories"]}
+    unknown = {note["category_id"] for note in content["annotations"]} - names.keys()
+    if unknown:
+        raise InputError(f"{json_file} has annotations of unknown category ids {sorted(unknown)}")
+    return [names[key] for key in sorted(names)]
+
+
+def check_registered(name: str) -> None:
+    """Raise InputError, with the expected tree, if files of a registered data set are missing."""
+    if name not in DatasetCatalog.list():
+        raise InputError(f"no data set is registered as {name!r}")
+    for splits in _PREDEFINED_SPLITS_COCO.values():
+        if name not in splits:
+            continue
+        root = os.getenv("DETECTRON2_DATASETS", "datasets")
+        for path in reversed(splits[name]):
+            if not os.path.exists(os.path.join(root, path)):
+                tree = COCO_TREE.format(root=root)
+                raise InputError(
+                    f"data set {name} is not there: no {os.path.join(root, path)}. "
+                    f"Set DETECTRON2_DATASETS to the folder that holds{' '.join(tree.split())}"
+                )
+
+
+# --- the training stream ------------------------------------------------------------
+
+
+class StreamSampler(Sampler):
+    """Endless (position, index) pairs: every image once an epoch, in an order of its own.
+
+    Args:
+        size: Number of images.
+        seed: Of the whole stream.
+        start: First position; positions are dealt to the processes in turn.
+    """
+
+    def __init__(self, size: int, seed: int, start: int = 0) -> None:
+        self.size, self.seed, self.start = size, seed, start
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        position = self.start + comm.get_rank()
+        epoch, order = -1, []
+        while True:
+            if position // self.size != epoch:
+                epoch = position // self.size
+                order = np.random.default_rng((self.seed, epoch)).permutation(self.size).tolist()
+            yield position, order[position % self.size]
+            position += comm.get_world_size()
+
+
+class SeededSamples(Dataset):
+    """Images by (position, index), the randomness of each drawn from (seed, position) alone.
+
+    Args:
+        dataset: The images' dicts.
+        mapper: Dict to model input; its randomness may be NumPy's, Python's or torch's.
+        seed: Of the whole stream.
+    """
+
+    def __init__(self, dataset: Dataset, mapper: Callable[[dict], dict | None], seed: int) -> None:
+        self.dataset, self.mapper, self.seed = dataset, mapper, seed
+
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+    def __getitem__(self, key: tuple[int, int]) -> dict[str, Any]:
+        position, index = key
+        image = self.dataset[index]
+        with _seeded(self.seed, position):
+            try:
+                return self.mapper(image)
+            except Exception as error:
+                reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+                raise InputError(f"{image['file_name']} cannot be used: {reason}") from error
+
+
+@contextlib.contextmanager
+def _seeded(seed: int, position: int) -> Iterator[None]:
+    """Seed all three generators, and put them back: without workers the model uses them too."""
+    states = np.random.get_state(), random.getstate()
+    number = int(np.random.SeedSequence((seed, position)).generate_state(1)[0])
+    with torch.random.fork_rng(devices=[]):
+        np.random.seed(number)
+        random.seed(number)
+        torch.manual_seed(number)
+        try:
+            yield
+        finally:
+            np.random.set_state(states[0])
+            random.setstate(states[1])
+
+
+def build_train_loader(
+    dataset: list[dict],
+    *,
+    mapper: Callable[[dict], dict | None],
+    total_batch_size: int,
+    num_workers: int = 0,
+    seed: int = 0,
+    start_iter: int = 0,
+) -> DataLoader:
+    """Endless batches (lists of dicts) for training, the same after any interruption.
+
+    Args:
+        dataset: Detectron2's dicts of images, e.g. from ``get_detection_dataset_dicts``.
+        mapper: Detectron2's DatasetMapper, or any callable like it.
+        total_batch_size: Images a step over all processes.
+        num_workers: Loading processes of each process; they do not change what is loaded.
+        seed: Of the order and the augmentations.
+        start_iter: Iterations already done.
+
+    Raises:
+        InputError: The batch cannot be divided by the number of processes.
+    """
+    processes = comm.get_world_size()
+    if total_batch_size < 1 or total_batch_size % processes:
+        raise InputError(
+            f"dataloader.train.total_batch_size={total_batch_size} must be a multiple of the "
+            f"{processes} processes"
+        )
+    samples = SeededSamples(DatasetFromList(dataset, copy=False), mapper, seed)
+    return DataLoader(
+        samples,
+        batch_size=total_batch_size // processes,
+        sampler=StreamSampler(len(samples), seed, start_iter * total_batch_size),
+        num_workers=num_workers,
+        collate_fn=trivial_batch_collator,
+        drop_last=True,
+    )

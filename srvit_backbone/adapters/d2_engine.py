@@ -1,0 +1,177 @@
+"""Training with Detectron2: a trainer for GPU and CPU, and checkpoints that resume exactly.
+
+With ``d2_data.build_train_loader`` a run is a function of its config: the randomness of iteration i
+(drop path, sampling of proposals) is seeded from (seed, i, rank), so a run that was killed and
+resumed ends with the weights of one that was not.
+"""
+
+import logging
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from detectron2.checkpoint import DetectionCheckpointer
+from detectron2.engine import SimpleTrainer, hooks
+from detectron2.utils import comm
+from torch import nn
+
+from srvit_backbone.checkpoint import CheckpointError, load_checkpoint, read, unwrap
+from srvit_backbone.srvit import SRViT
+
+logger = logging.getLogger(__name__)
+
+BEST = "model_best"
+
+
+class Trainer(SimpleTrainer):
+    """Detectron2's SimpleTrainer, seeded per iteration, with mixed precision where wanted.
+
+    Detectron2's AMPTrainer needs a GPU and the deprecated ``torch.cuda.amp``; this does not.
+
+    Args:
+        model: A detector; returns a dict of losses in training mode.
+        data_loader: Endless batches.
+        optimizer: Optimizer of the model's parameters.
+        seed: Of the run.
+        amp_dtype: Type for mixed precision, None for full precision. float16 scales the loss.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        data_loader: Any,
+        optimizer: torch.optim.Optimizer,
+        seed: int = 0,
+        amp_dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__(model, data_loader, optimizer)
+        self.seed = seed
+        self.amp_dtype = amp_dtype
+        self.device = next(model.parameters()).device.type
+        self.grad_scaler = torch.amp.GradScaler(self.device, enabled=amp_dtype == torch.float16)
+
+    def run_step(self) -> None:
+        """One iteration: load, forward, backward, step."""
+        torch.manual_seed(self.seed + self.iter * comm.get_world_size() + comm.get_rank())
+        start = time.perf_counter()
+        data = next(self._data_loader_iter)
+        data_time = time.perf_counter() - start
+
+        enabled = self.amp_dtype is not None
+        with torch.autocast(self.device, dtype=self.amp_dtype, enabled=enabled):
+            losses = self.model(data)
+        self.optimizer.zero_grad()
+        self.grad_scaler.scale(sum(losses.values())).backward()
+        self.after_backward()
+        self._write_metrics(losses, data_time)
+        self.grad_scaler.step(self.optimizer)
+        self.grad_scaler.update()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Iteration, hooks, optimizer and loss scale."""
+        return {**super().state_dict(), "grad_scaler": self.grad_scaler.state_dict()}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Counterpart of ``state_dict``."""
+        super().load_state_dict(state_dict)
+        self.grad_scaler.load_state_dict(state_dict["grad_scaler"])
+
+
+class RunCheckpointer(DetectionCheckpointer):
+    """Checkpoints of a run: written whole or not at all, read without running code, all or nothing.
+
+    ``last_checkpoint`` names the newest checkpoint of the run; the best one is kept apart, so that
+    a run resumes from where it was.
+    """
+
+    def save(self, name: str, **extra: Any) -> None:
+        """Write ``name``.pth with the model and everything that is checkpointed with it."""
+        if not self.save_dir or not self.save_to_disk:
+            return
+        state = {key: item.state_dict() for key, item in self.checkpointables.items()}
+        content = {"model": self.model.state_dict(), **state, **extra}
+        path = Path(self.save_dir, f"{name}.pth")
+        self.logger.info("Saving checkpoint to %s", path)
+        unfinished = path.with_suffix(".unfinished")
+        torch.save(content, unfinished)
+        os.replace(unfinished, path)
+        if name != BEST:
+            self.tag_last_checkpoint(path.name)
+
+    def tag_last_checkpoint(self, last_filename_basename: str) -> None:
+        """Name the newest checkpoint."""
+        unfinished = Path(self.save_dir, "last_checkpoint.unfinished")
+        unfinished.write_text(last_filename_basename)
+        os.replace(unfinished, Path(self.save_dir, "last_checkpoint"))
+
+    def _torch_load(self, f: str) -> Any:
+        return read(f)
+
+    def _load_model(self, checkpoint: dict[str, Any]) -> Any:
+        result = super()._load_model(checkpoint)
+        check_complete(result, "the checkpoint")
+        return result
+
+
+class BestCheckpointer(hooks.BestCheckpointer):
+    """Detectron2's hook, remembering the best value when a run is resumed."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """The best value so far and its iteration."""
+        return {"best_metric": self.best_metric, "best_iter": self.best_iter}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Counterpart of ``state_dict``."""
+        self.best_metric, self.best_iter = state_dict["best_metric"], state_dict["best_iter"]
+
+
+def check_complete(result: Any, source: str) -> None:
+    """Raise CheckpointError if Detectron2 left out a tensor, on either side."""
+    problems = [
+        *(
+            f"{name} is {shape}, the model's is {own}"
+            for name, shape, own in result.incorrect_shapes
+        ),
+        *(f"{name} is missing" for name in result.missing_keys),
+        *(f"{name} is unknown to the model" for name in result.unexpected_keys),
+    ]
+    if problems:
+        more = f" and {len(problems) - 4} more" if len(problems) > 4 else ""
+        raise CheckpointError(f"{source} does not fit the model: {', '.join(problems[:4])}{more}")
+
+
+def load_initial_weights(model: nn.Module, path: str, warm_start: bool = False) -> None:
+    """Start a detector from a backbone's file, or from that of a whole detector.
+
+    Of a detector's file all tensors have to match, class heads of another class count apart: those
+    keep their initial values.
+
+    Args:
+        model: The detector, with one SR-ViT backbone.
+        path: A file of any form that ``srvit_backbone.checkpoint`` reads.
+        warm_start: Accept a plain ViT's blocks in a recursive backbone.
+
+    Raises:
+        CheckpointError: The file is missing or damaged, or does not fit.
+    """
+    if not os.path.isfile(path):
+        raise CheckpointError(
+            f"no initial weights at {path}: put them there (pretrained/README.md says how they are "
+            "made), name others with train.init_checkpoint=FILE, or start from scratch with "
+            "train.init_checkpoint=''"
+        )
+    content = read(path)
+    state, _ = unwrap(content)
+    own = model.state_dict()
+    if any(name in own and not name.startswith("backbone.") for name in state):
+        for name in [n for n in state if "predictor." in n and n in own]:
+            if state[name].shape != own[name].shape:
+                logger.warning("%s: %s is of other classes and not loaded", path, name)
+                state[name] = own[name]
+        result = DetectionCheckpointer(model)._load_model({"model": state})
+        check_complete(result, path)
+        return
+    backbones = [module for module in model.modules() if isinstance(module, SRViT)]
+    load_checkpoint(backbones[0], content, warm_start=warm_start, name=path)

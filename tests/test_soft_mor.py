@@ -1,0 +1,110 @@
+import pytest
+import torch
+from torch import nn
+
+from srvit_backbone import RecursiveUnit, SoftRouter
+
+DIM, STEPS = 16, 3
+
+
+def make_blocks(count):
+    return [nn.Sequential(nn.Linear(DIM, DIM), nn.GELU()) for _ in range(count)]
+
+
+def make_unit(blocks=2, **settings):
+    unit = RecursiveUnit(make_blocks(blocks), DIM, STEPS, **settings)
+    for norm in (m for m in unit.modules() if isinstance(m, nn.LayerNorm)):
+        nn.init.normal_(norm.weight)  # so that a norm left out or shared wrongly shows
+        nn.init.normal_(norm.bias)
+    return unit
+
+
+def plain_loop(unit, x, blocks_of_step):
+    """Section 3.2 written out: all steps stacked, mixed at the end."""
+    weights = unit.router(x)
+    steps = []
+    for step in range(STEPS):
+        if step:
+            x = x + unit.step_transforms[step - 1].proj(x)
+        for block in blocks_of_step(step):
+            x = block(x)
+        steps.append(unit.norm(x))
+    return (torch.stack(steps, dim=-1) * weights[:, :, None, :]).sum(-1)
+
+
+def test_unit_equals_plain_loop_in_output_and_gradient():
+    unit, x = make_unit(), torch.randn(2, 5, DIM)
+    expected = plain_loop(unit, x, lambda step: unit.blocks)
+    torch.testing.assert_close(unit(x), expected)
+    parameters = list(unit.parameters())
+    torch.testing.assert_close(
+        torch.autograd.grad(unit(x).square().sum(), parameters),
+        torch.autograd.grad(expected.square().sum(), parameters),
+    )
+
+
+def test_unshared_blocks_use_one_set_a_step():
+    unit, x = make_unit(blocks=2 * STEPS, share_blocks=False), torch.randn(2, 5, DIM)
+    expected = plain_loop(unit, x, lambda step: unit.blocks[2 * step : 2 * step + 2])
+    torch.testing.assert_close(unit(x), expected)
+
+
+def test_last_is_naive_recursion():
+    unit, x = make_unit(aggregation="last", step_transform=False), torch.randn(2, 5, DIM)
+    expected = x
+    for _ in range(STEPS):
+        expected = unit.blocks[1](unit.blocks[0](expected))
+    assert torch.equal(unit(x), expected)
+    assert {name.split(".")[0] for name, _ in unit.named_parameters()} == {"blocks"}
+
+
+def test_hard_takes_each_token_from_one_step():
+    unit, x = make_unit(aggregation="hard"), torch.randn(2, 50, DIM)
+    torch.nn.init.normal_(unit.router.proj.weight)  # scores far enough apart for every step
+    soft_scores = unit.router.proj(unit.router.norm(x))
+    chosen = soft_scores.argmax(-1)
+    steps, state = [], x
+    for step in range(STEPS):
+        state = unit.run_step(state, step)
+        steps.append(unit.norm(state))
+    expected = torch.stack(steps, -1).gather(-1, chosen[:, :, None, None].expand(-1, -1, DIM, 1))
+    assert len(chosen.unique()) == STEPS
+    torch.testing.assert_close(unit(x), expected[..., 0])
+    weights = unit.router(x)
+    assert set(weights.unique().tolist()) == {0.0, 1.0}
+    unit(x).sum().backward()
+    assert unit.router.proj.weight.grad.abs().sum() > 0  # straight through the softmax
+
+
+def test_router_weights_are_a_distribution():
+    weights = SoftRouter(DIM, STEPS)(torch.randn(2, 7, DIM) * 10)
+    assert weights.shape == (2, 7, STEPS)
+    assert (weights >= 0).all()
+    torch.testing.assert_close(weights.sum(-1), torch.ones(2, 7))
+
+
+def test_added_parameters_are_those_of_the_tables():
+    blocks = sum(p.numel() for b in make_blocks(2) for p in b.parameters())
+    total = sum(p.numel() for p in make_unit().parameters())
+    assert total - blocks == STEPS * (DIM + 1) + 4 * DIM + (STEPS - 1) * (DIM * DIM + DIM)
+
+
+def test_each_weight_is_stored_once():
+    state = make_unit().state_dict()
+    pointers = [value.data_ptr() for value in state.values()]
+    assert len(set(pointers)) == len(pointers)
+
+
+@pytest.mark.parametrize(
+    ("settings", "word"),
+    [
+        ({"recursion_depth": 1}, "recursion_depth"),
+        ({"aggregation": "mean"}, "aggregation"),
+        ({"blocks": []}, "blocks"),
+        ({"share_blocks": False}, "steps"),
+    ],
+)
+def test_bad_arguments(settings, word):
+    arguments = {"blocks": make_blocks(2), "dim": DIM, "recursion_depth": STEPS, **settings}
+    with pytest.raises(ValueError, match=word):
+        RecursiveUnit(**arguments)

@@ -1,0 +1,270 @@
+import math
+
+import pytest
+import timm
+import torch
+import torch.nn.functional as F
+
+from srvit_backbone import VARIANTS, SRViT, load_checkpoint
+from srvit_backbone.variants import variant_settings
+
+# Tables 2 and 3: parameters in millions, effective depth.
+PAPER = {
+    "srvit_deit_s": (22.1, 12),
+    "srvit_deit_b": (86.6, 12),
+    "srvit_t_t2": (15.4, 14),
+    "srvit_t_t3": (15.8, 20),
+    "srvit_s_t2": (22.7, 22),
+    "srvit_s_t3": (23.2, 32),
+    "srvit_s_t4": (23.8, 42),
+    "srvit_b_t2": (39.9, 22),
+    "srvit_b_t3": (41.0, 32),
+}
+# Table 5: parameters in millions of SR-ViT-S.
+ABLATIONS = [
+    ({"recursion_depth": 2, "aggregation": "last", "step_transform": False}, 22.1),
+    ({"recursion_depth": 2, "step_transform": False}, 22.1),
+    ({"recursion_depth": 3, "aggregation": "last", "step_transform": False}, 22.1),
+    ({"recursion_depth": 3, "step_transform": False}, 22.1),
+    ({"recursion_depth": 2, "step_transform": False, "share_blocks": False}, 39.8),
+    ({"recursion_depth": 3, "step_transform": False, "share_blocks": False}, 57.6),
+]
+
+
+def millions(model):
+    return round(sum(p.numel() for p in model.parameters()) / 1e6, 1)
+
+
+@pytest.mark.parametrize("name", PAPER)
+def test_parameters_and_depth_are_the_papers(name):
+    model = timm.create_model(name)
+    assert (millions(model), model.effective_depth) == PAPER[name]
+
+
+@pytest.mark.parametrize(("settings", "expected"), ABLATIONS)
+def test_ablation_parameters_are_the_papers(settings, expected):
+    assert millions(SRViT(**settings)) == expected
+
+
+@pytest.mark.parametrize("units", [(10,), (1,) * 10, (1, 2, 3, 4), (4, 3, 2, 1)])
+def test_unit_organisations_have_the_same_depth(units):
+    model = SRViT(unit_depths=units, recursion_depth=2, aggregation="last", step_transform=False)
+    assert model.effective_depth == 22
+    assert millions(model) == 22.1
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        ("srvit_deit_s", "deit_small_patch16_224"),
+        ("srvit_deit_b", "deit_base_patch16_224"),
+    ],
+)
+@pytest.mark.parametrize("distilled", [False, True])
+def test_one_step_is_deit_to_the_bit(ours, theirs, distilled):
+    name = theirs.replace("patch16", "distilled_patch16") if distilled else theirs
+    reference = timm.create_model(name).eval()
+    model = timm.create_model(ours, distilled=distilled).eval()
+    report = load_checkpoint(model, reference.state_dict())
+    assert not report.initialised
+    assert not report.dropped
+    x = torch.randn(2, 3, 224, 224)
+    with torch.no_grad():
+        assert torch.equal(model(x), reference(x))
+
+
+def test_recursive_model_equals_plain_loop(tiny):
+    model = tiny(recursion_depth=3).eval()
+    x = torch.randn(2, 3, 64, 64)
+    tokens = model.patch_embed.proj(x).flatten(2).transpose(1, 2)
+    tokens = torch.cat([model.cls_token.expand(2, -1, -1), tokens], 1) + model.pos_embed
+    tokens = model.blocks[0](tokens)
+    for unit in model.blocks[1:3]:
+        weights = unit.router.proj(unit.router.norm(tokens)).softmax(-1)
+        total = 0
+        for step in range(3):
+            if step:
+                tokens = tokens + unit.step_transforms[step - 1].proj(tokens)
+            for block in unit.blocks:
+                tokens = block(tokens)
+            total = total + weights[:, :, step, None] * unit.norm(tokens)
+        tokens = total
+    tokens = model.norm(model.blocks[3](tokens))
+    torch.testing.assert_close(model(x), model.head(tokens[:, 0]))
+
+
+@pytest.mark.parametrize("native", [(64, 64), (32, 128)])
+@pytest.mark.parametrize("grid", [(2, 8), (8, 2), (4, 5), (5, 4), (3, 3), (4, 4)])
+def test_position_embedding_is_resampled_by_grid(tiny, native, grid):
+    """Field report 6: by the shape of the grid, not by the number of its cells."""
+    model = tiny(img_size=native).eval()
+    height, width = native[0] // 16, native[1] // 16
+    positions = model.pos_embed[:, 1:].reshape(1, height, width, -1).permute(0, 3, 1, 2)
+    expected = F.interpolate(positions, grid, mode="bicubic", align_corners=False)
+    expected = expected.flatten(2).transpose(1, 2)
+
+    image = torch.randn(1, 3, grid[0] * 16, grid[1] * 16)
+    added, _ = model._embed(image)
+    patches = model.patch_embed(image).flatten(1, 2)
+    torch.testing.assert_close(added[:, 1:] - patches, expected, atol=1e-5, rtol=1e-5)
+    if grid == (native[0] // 16, native[1] // 16):
+        assert torch.equal(added[:, 1:], patches + model.pos_embed[:, 1:])
+
+
+@pytest.mark.parametrize("size", [(64, 64), (50, 33), (16, 200), (1, 1), (65, 64)])
+def test_any_size_is_padded_right_and_below(tiny, size):
+    model = tiny().eval()
+    x = torch.randn(1, 3, *size)
+    grid = tuple(math.ceil(side / 16) for side in size)
+    padded = F.pad(x, (0, grid[1] * 16 - size[1], 0, grid[0] * 16 - size[0]))
+    (feature,) = model.forward_intermediates(x, indices=[-1], intermediates_only=True)
+    assert feature.shape[-2:] == grid
+    assert torch.equal(model(x), model(padded))
+
+
+@pytest.mark.parametrize(("depth", "count"), [(1, 5), (3, 3)])
+def test_feature_points(tiny, depth, count):
+    model = tiny(recursion_depth=depth).eval()
+    x = torch.randn(2, 3, 40, 64)
+    final, features = model.forward_intermediates(x)
+    assert torch.equal(final, model.forward_features(x))
+    assert len(features) == len(model.feature_info) == count
+    # The last point is the last block: normalised, it is the end of forward_features.
+    (last,) = model.forward_intermediates(
+        x, indices=[-1], norm=True, output_fmt="NLC", intermediates_only=True
+    )
+    assert torch.equal(last, final[:, 1:])
+    tokens = model.forward_intermediates(x, output_fmt="NLC", intermediates_only=True)
+    for spatial, flat in zip(features, tokens, strict=True):
+        assert torch.equal(spatial, flat.transpose(1, 2).reshape(2, 32, 3, 4))
+    if depth > 1:
+        seen = []
+        hooks = [
+            b.register_forward_hook(lambda m, i, out: seen.append(out)) for b in model.blocks[1:]
+        ]
+        model(x)
+        for hook in hooks:
+            hook.remove()
+        for flat, output in zip(tokens, seen, strict=True):
+            assert torch.equal(flat, output[:, 1:])
+
+
+def test_nothing_is_computed_behind_the_last_point(tiny):
+    model = tiny().eval()
+    ran = []
+    model.blocks[-1].register_forward_hook(lambda *a: ran.append(1))
+    model.forward_intermediates(torch.randn(1, 3, 64, 64), indices=[0, 1], intermediates_only=True)
+    assert not ran
+
+
+@pytest.mark.parametrize("indices", [[3], [-4], 4, 0, []])
+def test_wrong_feature_points_are_named(tiny, indices):
+    with pytest.raises(ValueError, match="3 feature points"):
+        tiny().forward_intermediates(torch.randn(1, 3, 64, 64), indices=indices)
+
+
+def test_routing_weights_are_the_models_own(tiny):
+    model = tiny(recursion_depth=3).eval()
+    seen = []
+    for unit in model.blocks[1:3]:
+        unit.router.register_forward_hook(lambda m, i, out: seen.append(out))
+    x = torch.randn(2, 3, 40, 64)
+    model(x)
+    own = [w[:, 1:].transpose(1, 2).reshape(2, 3, 3, 4) for w in seen]
+    maps = model.routing_weights(x)
+    assert len(maps) == 2
+    for given, used in zip(maps, own, strict=True):
+        assert torch.equal(given, used)
+        torch.testing.assert_close(given.sum(1), torch.ones(2, 3, 4))
+
+
+@pytest.mark.parametrize("settings", [{"recursion_depth": 1}, {"aggregation": "last"}])
+def test_routing_weights_need_a_router(tiny, settings):
+    with pytest.raises(ValueError, match="recursion_depth"):
+        tiny(**settings).routing_weights(torch.randn(1, 3, 64, 64))
+
+
+@pytest.mark.parametrize("flag", [True, False])
+@pytest.mark.parametrize("training", [True, False])
+def test_distilled_pair_only_in_distilled_training(tiny, flag, training):
+    """Field report 19."""
+    model = tiny(distilled=True).train(training)
+    model.set_distilled_training(flag)
+    x = torch.randn(2, 3, 64, 64)
+    tokens = model.forward_features(x)
+    pair = model.head(tokens[:, 0]), model.head_dist(tokens[:, 1])
+    for wrapped in (model, torch.compile(model, backend="eager")):
+        output = wrapped(x)
+        if flag and training:
+            assert isinstance(output, tuple)
+            torch.testing.assert_close(output, pair)
+        else:
+            torch.testing.assert_close(output, (pair[0] + pair[1]) / 2)
+
+
+def test_distilled_training_needs_the_token(tiny):
+    with pytest.raises(ValueError, match="distilled=True"):
+        tiny().set_distilled_training()
+
+
+@pytest.mark.parametrize("settings", [{}, {"aggregation": "hard"}, {"share_blocks": False}])
+def test_checkpointing_changes_nothing(tiny, settings):
+    """Field report 9: the same gradients, drop path included."""
+    results = []
+    for enable in (False, True):
+        model = tiny(recursion_depth=3, drop_path_rate=0.5, **settings).train()
+        model.set_grad_checkpointing(enable)
+        torch.manual_seed(1)
+        output = model(torch.ones(4, 3, 64, 64))
+        output.square().sum().backward()
+        results.append([output, *(p.grad for p in model.parameters())])
+    for plain, recomputed in zip(*results, strict=True):
+        assert torch.equal(plain, recomputed)
+
+
+def test_checkpointing_recomputes_every_block_application(tiny):
+    model = tiny(recursion_depth=3)
+    model.set_grad_checkpointing()
+    calls = []
+    for module in model.modules():
+        if module.__class__.__name__ == "Block":
+            module.register_forward_pre_hook(lambda *a: calls.append(1))
+    model(torch.randn(1, 3, 64, 64)).sum().backward()
+    assert len(calls) == 2 * model.effective_depth
+
+
+def test_initialisation_is_deits(tiny):
+    model = SRViT(recursion_depth=2)
+    unit = model.blocks[1]
+    for weight in (unit.blocks[0].attn.qkv.weight, unit.step_transforms[0].proj.weight,
+                   unit.router.proj.weight, model.pos_embed, model.head.weight):  # fmt: skip
+        assert 0.015 < weight.std() < 0.025
+    assert all(p.abs().max() == 0 for n, p in model.named_parameters()
+               if n.endswith("proj.bias") and "patch" not in n)  # fmt: skip
+    nano = timm.create_model("srvit_nano_t3")
+    assert 0.15 < nano.pos_embed.std() < 0.25
+    assert nano.blocks[1].blocks[0].attn.qkv.weight.std() > 0.05  # 1 / sqrt(3 * 96)
+
+
+@pytest.mark.parametrize(
+    ("settings", "word"),
+    [
+        ({"embed_dim": 33}, "num_heads"),
+        ({"unit_depths": ()}, "unit_depths"),
+        ({"unit_depths": (2, 0)}, "unit_depths"),
+        ({"recursion_depth": 0}, "recursion_depth"),
+        ({"aggregation": "none"}, "aggregation"),
+        ({"global_pool": "max"}, "global_pool"),
+        ({"distilled": True, "global_pool": "avg"}, "global_pool"),
+        ({"init": "zeros"}, "init"),
+    ],
+)
+def test_bad_arguments_are_named(tiny, settings, word):
+    with pytest.raises(ValueError, match=word):
+        tiny(**settings)
+
+
+def test_unknown_variant_lists_the_known():
+    with pytest.raises(ValueError, match=r"srvit_x.*srvit_s_t3"):
+        variant_settings("srvit_x")
+    assert set(VARIANTS) == set(timm.list_models("srvit_*"))

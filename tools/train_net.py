@@ -1,0 +1,217 @@
+"""Train or evaluate a detector with an SR-ViT backbone (Detectron2 LazyConfig).
+
+    python tools/train_net.py --config-file detection/configs/mask_rcnn_srvit_s_t3.py --num-gpus 8
+    python tools/train_net.py --config-file output/srvit_s_t3/config.yaml --eval-only \\
+        train.init_checkpoint=output/srvit_s_t3/model_best.pth
+
+Own data in COCO format, classes read from the json:
+
+    python tools/train_net.py --config-file detection/configs/mask_rcnn_srvit_s_t3.py \\
+        own_data.train_json=train.json own_data.train_images=images/train \\
+        own_data.val_json=val.json own_data.val_images=images/val
+
+A config has model, dataloader, optimizer, lr_multiplier, train and own_data, as in
+detection/configs/common/mask_rcnn_srvit.py. Any key can be overridden: train.max_iter=90000.
+"""
+
+import json
+import logging
+import math
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import torch
+from detectron2.config import LazyConfig, instantiate
+from detectron2.engine import create_ddp_model, default_argument_parser, hooks, launch
+from detectron2.evaluation import inference_on_dataset, print_csv_format
+from detectron2.utils import comm
+from detectron2.utils.env import seed_all_rng
+from detectron2.utils.events import CommonMetricPrinter, JSONWriter, TensorboardXWriter
+from detectron2.utils.logger import setup_logger
+from omegaconf import DictConfig
+from torch import nn
+
+from srvit_backbone.adapters.d2_config import (
+    build_model,
+    check_same_run,
+    choose_device,
+    load_config,
+    prepare_data,
+)
+from srvit_backbone.adapters.d2_engine import (
+    BestCheckpointer,
+    RunCheckpointer,
+    Trainer,
+    load_initial_weights,
+)
+from srvit_backbone.adapters.d2_predict import Predictor, prediction_sheet
+from srvit_backbone.errors import InputError, run_program
+
+logger = logging.getLogger("srvit_backbone.train_net")
+
+
+def main(args: Any) -> None:
+    """One process of the run."""
+    config = load_config(args.config_file, args.opts)
+    prepare_data(config, args.opts)
+    output = prepare_output(config, args)
+    amp_dtype = choose_device(config)
+    seed_all_rng(config.train.seed)
+    model = build_model(config)
+    if args.eval_only:
+        RunCheckpointer(model).load(existing_checkpoint(config, output))
+        finish(config, model, evaluate(config, model), output)
+        return
+    train(config, model, amp_dtype, output, args.resume)
+
+
+def prepare_output(config: DictConfig, args: Any) -> Path:
+    """Create the output folder, start the log, save the config.
+
+    Raises:
+        InputError: It cannot be written, or holds another run.
+    """
+    output = Path(config.train.output_dir)
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=output).close()
+    except OSError as error:
+        raise InputError(f"cannot write to train.output_dir={output}: {error}") from None
+    saved = output / "config.yaml"
+    started = (output / "last_checkpoint").exists()
+    if started and not args.eval_only:
+        if not args.resume:
+            raise InputError(
+                f"{output} holds a run: --resume continues it, train.output_dir=... starts another"
+            )
+        check_same_run(config, saved)
+    setup_logger(str(output), comm.get_rank(), name="fvcore")
+    setup_logger(str(output), comm.get_rank(), name="srvit_backbone", abbrev_name="srvit")
+    setup_logger(str(output), comm.get_rank())
+    if comm.is_main_process() and not args.eval_only:
+        LazyConfig.save(config, str(saved))
+    return output
+
+
+def existing_checkpoint(config: DictConfig, output: Path) -> str:
+    """Weights for --eval-only: train.init_checkpoint if it is a .pth, else the run's newest."""
+    path = config.train.init_checkpoint
+    if path and Path(path).suffix == ".pth" and Path(path).is_file():
+        return path
+    tag = output / "last_checkpoint"
+    if not tag.exists():
+        raise InputError(
+            f"--eval-only needs weights: {output} holds none, set train.init_checkpoint=FILE.pth"
+        )
+    return str(output / tag.read_text().strip())
+
+
+def train(
+    config: DictConfig, model: nn.Module, amp_dtype: torch.dtype | None, output: Path, resume: bool
+) -> None:
+    """Train to the end of the schedule, evaluate, and write the results."""
+    checkpointer = RunCheckpointer(model, str(output))
+    resuming = resume and checkpointer.has_checkpoint()
+    if not resuming:
+        if config.train.init_checkpoint:
+            load_initial_weights(model, config.train.init_checkpoint, config.train.warm_start)
+        else:
+            logger.info("Training from scratch: train.init_checkpoint is empty")
+
+    config.optimizer.params.model = model
+    optimizer = instantiate(config.optimizer)
+    config.optimizer.params.pop("model")
+    ddp = dict(config.train.ddp)
+    # fp16 compression is for GPUs' interconnect; gloo has nothing to gain from it.
+    ddp["fp16_compression"] = ddp["fp16_compression"] and config.train.device == "cuda"
+    parallel = create_ddp_model(model, **ddp)
+    trainer = Trainer(parallel, None, optimizer, config.train.seed, amp_dtype)
+    checkpointer.add_checkpointable("trainer", trainer)
+    results: dict[str, Any] = {}
+
+    def evaluate_now() -> dict[str, Any]:
+        results.clear()
+        results.update(evaluate(config, parallel))
+        return results
+
+    best = BestCheckpointer(config.train.eval_period, checkpointer, "bbox/AP")
+    main_process = comm.is_main_process()
+    trainer.register_hooks(
+        [
+            hooks.IterationTimer(),
+            hooks.LRScheduler(scheduler=instantiate(config.lr_multiplier)),
+            hooks.EvalHook(config.train.eval_period, evaluate_now),
+            best if main_process else None,
+            hooks.PeriodicCheckpointer(checkpointer, **config.train.checkpointer)
+            if main_process
+            else None,
+            hooks.PeriodicWriter(
+                [
+                    CommonMetricPrinter(config.train.max_iter),
+                    JSONWriter(str(output / "metrics.json")),
+                    TensorboardXWriter(str(output)),
+                ],
+                period=config.train.log_period,
+            )
+            if main_process
+            else None,
+        ]
+    )
+    start = 0
+    if resuming:
+        checkpointer.load(checkpointer.get_checkpoint_file())
+        start = trainer.iter + 1
+    if start >= config.train.max_iter:
+        logger.info("The run is finished already: evaluating it again")
+        evaluate_now()
+    else:
+        config.dataloader.train.start_iter = start
+        trainer.data_loader = instantiate(config.dataloader.train)
+        trainer.train(start, config.train.max_iter)
+    finish(config, model, results, output)
+
+
+def evaluate(config: DictConfig, model: nn.Module) -> dict[str, Any]:
+    """Box and mask AP on the validation set; {} on all processes but the first."""
+    results = inference_on_dataset(
+        model, instantiate(config.dataloader.test), instantiate(config.dataloader.evaluator)
+    )
+    if comm.is_main_process():
+        print_csv_format(results)
+    return results or {}
+
+
+def finish(config: DictConfig, model: nn.Module, results: dict[str, Any], output: Path) -> None:
+    """Write metrics_final.json and predictions.png."""
+    if not comm.is_main_process():
+        return
+    path = output / "metrics_final.json"
+    unfinished = path.with_suffix(".unfinished")
+    # An AP without any object of its size is NaN, which json does not have.
+    finite = {
+        task: {k: v if math.isfinite(v) else None for k, v in values.items()}
+        for task, values in results.items()
+    }
+    unfinished.write_text(json.dumps(finite, indent=2) + "\n")
+    os.replace(unfinished, path)
+    if config.train.prediction_sheet:
+        dataset = config.dataloader.test.dataset.names
+        sheet = prediction_sheet(Predictor(config, model), dataset, config.train.prediction_sheet)
+        sheet.save(output / "predictions.png")
+    logger.info("Results in %s, pictures beside it", path)
+
+
+if __name__ == "__main__":
+    arguments = default_argument_parser(epilog=__doc__).parse_args()
+    run_program(
+        lambda: launch(
+            main,
+            arguments.num_gpus,
+            num_machines=arguments.num_machines,
+            machine_rank=arguments.machine_rank,
+            dist_url=arguments.dist_url,
+            args=(arguments,),
+        )
+    )
