@@ -1,9 +1,15 @@
 """Errors that are the user's to mend, and how a command-line program ends on one."""
 
 import logging
+import re
 import sys
 from collections.abc import Callable
 from typing import NoReturn
+
+from torch.multiprocessing import ProcessRaisedException
+
+# In front of a message that comes with the traceback of another process.
+_OWN_ERROR = re.compile(r"^srvit_backbone\.[\w.]+Error: ")
 
 
 class InputError(ValueError):
@@ -11,16 +17,26 @@ class InputError(ValueError):
 
 
 def run_program(main: Callable[[], None], *errors: type[Exception]) -> None:
-    """Run a program; an InputError or one of ``errors`` becomes one line and exit status 1."""
+    """Run a program; an InputError or one of ``errors`` becomes one line and exit status 1.
+
+    So does an InputError in one of several training processes.
+    """
     try:
         main()
     except (InputError, *errors) as error:
+        fail(error)
+    except ProcessRaisedException as error:
+        if not _OWN_ERROR.match(_last_line(error)):
+            raise
         fail(error)
 
 
 def fail(error: Exception) -> NoReturn:
     """Print an error as one line and exit with status 1."""
-    # From a data-loading worker it arrives with that worker's traceback in front.
-    line = str(error).strip().splitlines()[-1]
     logging.shutdown()
-    sys.exit(f"error: {line.removeprefix(f'{__name__}.InputError: ')}")
+    sys.exit(f"error: {_OWN_ERROR.sub('', _last_line(error))}")
+
+
+def _last_line(error: Exception) -> str:
+    # From another process it arrives with that process's traceback in front.
+    return str(error).strip().splitlines()[-1]

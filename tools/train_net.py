@@ -124,8 +124,9 @@ def train(
     optimizer = instantiate(config.optimizer)
     config.optimizer.params.pop("model")
     ddp = dict(config.train.ddp)
-    # fp16 compression is for GPUs' interconnect; gloo has nothing to gain from it.
-    ddp["fp16_compression"] = ddp["fp16_compression"] and config.train.device == "cuda"
+    if config.train.device == "cpu":
+        # Compression is for GPUs' interconnect; and processes on the CPU have no device of theirs.
+        ddp.update(fp16_compression=False, device_ids=None)
     parallel = create_ddp_model(model, **ddp)
     trainer = Trainer(parallel, None, optimizer, config.train.seed, amp_dtype)
     checkpointer.add_checkpointable("trainer", trainer)

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from detectron2.config import LazyConfig, instantiate
 from detectron2.data import MetadataCatalog
+from detectron2.utils.registry import locate
 from omegaconf import DictConfig, OmegaConf
 from torch import nn
 
@@ -157,9 +158,11 @@ def _flat(config: DictConfig) -> dict[str, str]:
         elif OmegaConf.is_list(node):
             for index, item in enumerate(node):
                 visit(item, f"{prefix}.{index}")
-        elif callable(node):
-            # A saved config names functions and classes, one in Python holds them.
-            flat[prefix] = f"{node.__module__}.{node.__qualname__}"
+        elif prefix.endswith("_target_"):
+            # A saved config names functions and classes, by any of their paths; one in Python
+            # holds them.
+            target = locate(node) if isinstance(node, str) else node
+            flat[prefix] = f"{target.__module__}.{target.__qualname__}"
         else:
             flat[prefix] = str(node)
 

@@ -8,6 +8,7 @@ processes, it sees the same images in the same form.
 
 import contextlib
 import json
+import logging
 import os
 import random
 from collections.abc import Callable, Iterator
@@ -25,11 +26,13 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 
 from srvit_backbone.errors import InputError
 
+logger = logging.getLogger(__name__)
+
 OWN_TRAIN, OWN_VAL = "own_train", "own_val"
-COCO_TREE = """
-  {root}/coco/
-    annotations/instances_train2017.json  annotations/instances_val2017.json
-    train2017/*.jpg                       val2017/*.jpg"""
+COCO_TREE = (
+    "coco/annotations/instances_train2017.json, coco/annotations/instances_val2017.json, "
+    "coco/train2017/*.jpg, coco/val2017/*.jpg"
+)
 
 
 # --- data sets ----------------------------------------------------------------------
@@ -102,10 +105,9 @@ def check_registered(name: str) -> None:
         root = os.getenv("DETECTRON2_DATASETS", "datasets")
         for path in reversed(splits[name]):
             if not os.path.exists(os.path.join(root, path)):
-                tree = COCO_TREE.format(root=root)
                 raise InputError(
                     f"data set {name} is not there: no {os.path.join(root, path)}. "
-                    f"Set DETECTRON2_DATASETS to the folder that holds{' '.join(tree.split())}"
+                    f"Set DETECTRON2_DATASETS to the folder that holds {COCO_TREE}"
                 )
 
 
@@ -205,7 +207,8 @@ def build_train_loader(
             f"dataloader.train.total_batch_size={total_batch_size} must be a multiple of the "
             f"{processes} processes"
         )
-    samples = SeededSamples(DatasetFromList(dataset, copy=False), mapper, seed)
+    cleaned = [_without_degenerate_polygons(image) for image in dataset]
+    samples = SeededSamples(DatasetFromList(cleaned, copy=False), mapper, seed)
     return DataLoader(
         samples,
         batch_size=total_batch_size // processes,
@@ -214,3 +217,20 @@ def build_train_loader(
         collate_fn=trivial_batch_collator,
         drop_last=True,
     )
+
+
+def _without_degenerate_polygons(image: dict) -> dict:
+    """Drop polygons of fewer than 3 points, on which cropping stops, and objects of only such."""
+    if "annotations" not in image:
+        return image
+    kept = []
+    for note in image["annotations"]:
+        outline = note.get("segmentation")
+        if isinstance(outline, list):
+            polygons = [polygon for polygon in outline if len(polygon) >= 6]
+            if outline and not polygons:
+                logger.warning("%s: an object without area is left out", image["file_name"])
+                continue
+            note = {**note, "segmentation": polygons}  # noqa: PLW2901
+        kept.append(note)
+    return {**image, "annotations": kept}

@@ -54,11 +54,12 @@ class Trainer(SimpleTrainer):
 
     def run_step(self) -> None:
         """One iteration: load, forward, backward, step."""
-        torch.manual_seed(self.seed + self.iter * comm.get_world_size() + comm.get_rank())
         start = time.perf_counter()
         data = next(self._data_loader_iter)
         data_time = time.perf_counter() - start
 
+        # After loading: starting the loader, at the first iteration or a resumed one, draws too.
+        torch.manual_seed(self.seed + self.iter * comm.get_world_size() + comm.get_rank())
         enabled = self.amp_dtype is not None
         with torch.autocast(self.device, dtype=self.amp_dtype, enabled=enabled):
             losses = self.model(data)
