@@ -1,7 +1,7 @@
 """Measure speed and memory as ratios within one run, on the CPU or a GPU.
 
-    python tools/benchmark.py depth        # SR-ViT-S, T = 3, against a plain stack of as many blocks
-    python tools/benchmark.py memory       # training at 1024 pixels with and without checkpointing
+    python tools/benchmark.py depth    # SR-ViT-S, T = 3, against a plain stack of as many blocks
+    python tools/benchmark.py memory   # training at 1024 pixels with and without checkpointing
 
 Times are taken in turn, round by round, so that a busy machine slows all alike; printed is the
 median of the rounds' ratios, with the lowest and the highest. On a GPU absolute figures are printed
@@ -89,7 +89,7 @@ def _progress(text: str) -> None:
 
 
 def plain_stack(size: int, depth: int, linear_after: Iterable[int]) -> nn.Module:
-    """timm's DeiT-S with ``depth`` blocks, and a linear map behind some of them."""
+    """DeiT-S of timm with ``depth`` blocks, and a linear map behind some of them."""
     model = timm.create_model("deit_small_patch16_224", img_size=size, depth=depth, num_classes=0)
     layers: list[nn.Module] = []
     for index, block in enumerate(model.blocks):

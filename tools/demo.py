@@ -13,8 +13,9 @@ from PIL import Image
 
 from srvit_backbone.adapters.d2_config import build_model, choose_device, load_config
 from srvit_backbone.adapters.d2_engine import RunCheckpointer
-from srvit_backbone.adapters.d2_predict import Predictor, class_names, draw, read_image
+from srvit_backbone.adapters.d2_predict import Predictor, class_names, draw
 from srvit_backbone.errors import InputError, run_program
+from srvit_backbone.pictures import read_image
 
 SUFFIXES = {".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff"}
 

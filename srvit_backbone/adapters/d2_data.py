@@ -1,30 +1,21 @@
-"""Data for Detectron2: own COCO-format data sets, checks before training, a resumable loader.
+"""Data for Detectron2: own COCO-format data sets, checks before training, a resumable loader."""
 
-Detectron2's own training loader restarts its order and its augmentations when a run is resumed.
-Here the sample at a position of the stream, and the augmentation drawn for it, are functions of
-(seed, position) alone: however often a run is interrupted, and with however many workers or
-processes, it sees the same images in the same form.
-"""
-
-import contextlib
 import json
 import logging
 import os
-import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import torch
 from detectron2.data import DatasetCatalog, DatasetFromList, MetadataCatalog
 from detectron2.data.build import trivial_batch_collator
 from detectron2.data.datasets import register_coco_instances
 from detectron2.data.datasets.builtin import _PREDEFINED_SPLITS_COCO
 from detectron2.utils import comm
-from torch.utils.data import DataLoader, Dataset, Sampler
+from torch.utils.data import DataLoader, Dataset
 
 from srvit_backbone.errors import InputError
+from srvit_backbone.stream import StreamSampler, seeded
 
 logger = logging.getLogger(__name__)
 
@@ -114,29 +105,6 @@ def check_registered(name: str) -> None:
 # --- the training stream ------------------------------------------------------------
 
 
-class StreamSampler(Sampler):
-    """Endless (position, index) pairs: every image once an epoch, in an order of its own.
-
-    Args:
-        size: Number of images.
-        seed: Of the whole stream.
-        start: First position; positions are dealt to the processes in turn.
-    """
-
-    def __init__(self, size: int, seed: int, start: int = 0) -> None:
-        self.size, self.seed, self.start = size, seed, start
-
-    def __iter__(self) -> Iterator[tuple[int, int]]:
-        position = self.start + comm.get_rank()
-        epoch, order = -1, []
-        while True:
-            if position // self.size != epoch:
-                epoch = position // self.size
-                order = np.random.default_rng((self.seed, epoch)).permutation(self.size).tolist()
-            yield position, order[position % self.size]
-            position += comm.get_world_size()
-
-
 class SeededSamples(Dataset):
     """Images by (position, index), the randomness of each drawn from (seed, position) alone.
 
@@ -155,28 +123,12 @@ class SeededSamples(Dataset):
     def __getitem__(self, key: tuple[int, int]) -> dict[str, Any]:
         position, index = key
         image = self.dataset[index]
-        with _seeded(self.seed, position):
+        with seeded(self.seed, position):
             try:
                 return self.mapper(image)
             except Exception as error:
                 reason = str(error).splitlines()[0] if str(error) else type(error).__name__
                 raise InputError(f"{image['file_name']} cannot be used: {reason}") from error
-
-
-@contextlib.contextmanager
-def _seeded(seed: int, position: int) -> Iterator[None]:
-    """Seed all three generators, and put them back: without workers the model uses them too."""
-    states = np.random.get_state(), random.getstate()
-    number = int(np.random.SeedSequence((seed, position)).generate_state(1)[0])
-    with torch.random.fork_rng(devices=[]):
-        np.random.seed(number)
-        random.seed(number)
-        torch.manual_seed(number)
-        try:
-            yield
-        finally:
-            np.random.set_state(states[0])
-            random.setstate(states[1])
 
 
 def build_train_loader(
@@ -212,7 +164,9 @@ def build_train_loader(
     return DataLoader(
         samples,
         batch_size=total_batch_size // processes,
-        sampler=StreamSampler(len(samples), seed, start_iter * total_batch_size),
+        sampler=StreamSampler(
+            len(samples), seed, start_iter * total_batch_size, comm.get_rank(), processes
+        ),
         num_workers=num_workers,
         collate_fn=trivial_batch_collator,
         drop_last=True,

@@ -19,6 +19,7 @@ from torch import nn
 
 from srvit_backbone.checkpoint import CheckpointError, load_checkpoint, read, unwrap
 from srvit_backbone.srvit import SRViT
+from srvit_backbone.stream import seed_iteration
 
 logger = logging.getLogger(__name__)
 
@@ -58,8 +59,7 @@ class Trainer(SimpleTrainer):
         data = next(self._data_loader_iter)
         data_time = time.perf_counter() - start
 
-        # After loading: starting the loader, at the first iteration or a resumed one, draws too.
-        torch.manual_seed(self.seed + self.iter * comm.get_world_size() + comm.get_rank())
+        seed_iteration(self.seed, self.iter, comm.get_rank(), comm.get_world_size())
         enabled = self.amp_dtype is not None
         with torch.autocast(self.device, dtype=self.amp_dtype, enabled=enabled):
             losses = self.model(data)

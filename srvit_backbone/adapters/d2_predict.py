@@ -8,14 +8,13 @@ import torch
 from detectron2.config import instantiate
 from detectron2.data import DatasetCatalog, MetadataCatalog
 from detectron2.data import transforms as T
-from detectron2.data.detection_utils import convert_PIL_to_numpy
 from detectron2.structures import Instances
 from detectron2.utils.visualizer import ColorMode, Visualizer
 from omegaconf import DictConfig
-from PIL import Image, ImageOps
+from PIL import Image
 from torch import nn
 
-from srvit_backbone.errors import InputError
+from srvit_backbone.pictures import contact_sheet, read_image
 
 
 class Predictor:
@@ -42,19 +41,6 @@ class Predictor:
         height, width = image.shape[:2]
         inputs = {"image": tensor, "height": height, "width": width}
         return self.model([inputs])[0]["instances"].to("cpu")
-
-
-def read_image(path: str) -> np.ndarray:
-    """A picture as (H, W, 3) in RGB, uint8, turned upright.
-
-    Raises:
-        InputError: It cannot be opened.
-    """
-    try:
-        with Image.open(path) as picture:
-            return convert_PIL_to_numpy(ImageOps.exif_transpose(picture), "RGB")
-    except (OSError, ValueError, SyntaxError) as error:
-        raise InputError(f"{path} is not a picture that can be opened: {error}") from None
 
 
 def draw(
@@ -104,14 +90,9 @@ def prediction_sheet(
     entries = DatasetCatalog.get(dataset)
     chosen = entries[:: max(1, len(entries) // count)][:count]
     classes = MetadataCatalog.get(dataset).thing_classes
-    columns = min(4, len(chosen))
-    sheet = Image.new("RGB", (columns * side, -(-len(chosen) // columns) * side), "white")
-    for index, entry in enumerate(chosen):
-        image = read_image(entry["file_name"])
-        tile = Image.fromarray(draw(image, predictor(image), classes, threshold, side))
-        tile.thumbnail((side, side))
-        sheet.paste(tile, (index % columns * side, index // columns * side))
-    return sheet
+    images = [read_image(entry["file_name"]) for entry in chosen]
+    drawn = [draw(image, predictor(image), classes, threshold, side) for image in images]
+    return contact_sheet(drawn, side)
 
 
 def _metadata(classes: Sequence[str]) -> Any:

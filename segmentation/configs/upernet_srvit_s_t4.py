@@ -1,0 +1,3 @@
+_base_ = ['./upernet_srvit_s_t3.py']
+model = dict(
+    backbone=dict(variant='srvit_s_t4', pretrained='pretrained/srvit_s_t4.safetensors'))

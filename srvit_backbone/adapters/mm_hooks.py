@@ -1,0 +1,123 @@
+"""What a segmentation run does beside training: checks at its start, exact resume, results."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import torch
+from mmengine.dist import get_rank, get_world_size, is_main_process
+from mmengine.hooks import Hook
+from mmengine.model import is_model_wrapper
+from mmengine.registry import HOOKS
+from mmengine.runner import Runner
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from srvit_backbone.adapters.mm_predict import prediction_sheet
+from srvit_backbone.errors import InputError
+from srvit_backbone.stream import seed_iteration
+
+
+@HOOKS.register_module()
+class RunChecks(Hook):
+    """Stop a run that cannot work before its first iteration, saying why."""
+
+    priority = "VERY_HIGH"
+
+    def before_train(self, runner: Runner) -> None:
+        """Compare the classes of data and heads; refuse a batch of one.
+
+        Raises:
+            InputError: They differ, or batch norm would see one value a channel.
+        """
+        model = _bare(runner.model)
+        classes = runner.train_dataloader.dataset.metainfo["classes"]
+        for name in ("decode_head", "auxiliary_head"):
+            head = getattr(model, name, None)
+            if head is not None and head.num_classes != len(classes):
+                raise InputError(
+                    f"{name}.num_classes={head.num_classes}, but the data set has {len(classes)} "
+                    f"classes: {', '.join(classes[:10])}"
+                )
+        norms = [m for m in model.modules() if isinstance(m, _BatchNorm) and m.training]
+        shared = all(isinstance(m, torch.nn.SyncBatchNorm) for m in norms)
+        images = runner.train_dataloader.batch_size * (get_world_size() if shared else 1)
+        if norms and images == 1:
+            raise InputError(
+                "a batch of one cannot train: the head's pooling to 1x1 leaves batch norm one "
+                "value a channel. Set train_dataloader.batch_size=2 or more"
+            )
+
+    def after_load_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
+        """Refuse to resume with another schedule, which MMEngine would silently ignore.
+
+        Raises:
+            InputError: The schedulers' ends differ.
+        """
+        if not runner._resume or "param_schedulers" not in checkpoint:
+            return
+        for scheduler, saved in zip(
+            runner.param_schedulers, checkpoint["param_schedulers"], strict=False
+        ):
+            if scheduler.end != saved["end"]:
+                raise InputError(
+                    f"the run was started with a schedule to iteration {saved['end']}, the config "
+                    f"has {scheduler.end}: resume with the old one, or start a new run from these "
+                    "weights with load_from=FILE"
+                )
+
+
+@HOOKS.register_module()
+class SeedIterations(Hook):
+    """Seed every iteration from (seed, iteration, rank), so that a resumed run ends the same."""
+
+    def before_train_iter(self, runner: Runner, *_: Any, **__: Any) -> None:
+        """Seed torch."""
+        seed_iteration(runner.seed or 0, runner.iter, get_rank(), get_world_size())
+
+
+@HOOKS.register_module()
+class WriteResults(Hook):
+    """Write metrics_final.json and predictions.png into the work folder.
+
+    Args:
+        images: Images in predictions.png, 0 for none.
+    """
+
+    priority = "VERY_LOW"
+
+    def __init__(self, images: int = 12) -> None:
+        self.images = images
+        self.metrics: dict[str, float] = {}
+
+    def after_val_epoch(self, runner: Runner, metrics: dict[str, float] | None = None) -> None:
+        """Remember the last evaluation."""
+        self.metrics = metrics or {}
+
+    def after_train(self, runner: Runner) -> None:
+        """Write the last evaluation and a sheet of predictions."""
+        self._write(runner, runner.val_dataloader.dataset)
+
+    def after_test_epoch(self, runner: Runner, metrics: dict[str, float] | None = None) -> None:
+        """Write the test's metrics and a sheet of predictions."""
+        self.metrics = metrics or {}
+        self._write(runner, runner.test_dataloader.dataset)
+
+    def _write(self, runner: Runner, dataset: Any) -> None:
+        if not is_main_process():
+            return
+        folder = Path(runner.work_dir)
+        unfinished = folder / "metrics_final.unfinished"
+        unfinished.write_text(json.dumps(self.metrics, indent=2) + "\n")
+        os.replace(unfinished, folder / "metrics_final.json")
+        if self.images:
+            model = _bare(runner.model)
+            model = getattr(model, "module", model)  # test-time augmentation wraps it once more
+            prediction_sheet(model, runner.cfg, dataset, self.images).save(
+                folder / "predictions.png"
+            )
+        runner.logger.info("Results in %s", folder)
+
+
+def _bare(model: torch.nn.Module) -> torch.nn.Module:
+    return model.module if is_model_wrapper(model) else model
