@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
@@ -38,8 +39,37 @@ HEADS = ("head.weight", "head.bias", "head_dist.weight", "head_dist.bias")
 TOKENS = ("cls_token", "dist_token")
 # Facts about a file rather than weights.
 GRID_KEY = "pos_embed_grid"
-# What DeiT's own files contain beside tensors; nothing of it is executed by loading.
-SAFE_GLOBALS = (argparse.Namespace,)
+
+
+class _Ignored:
+    """Stands in for what a file holds beside weights and is never used; takes any form."""
+
+    def __init__(self, *_: Any) -> None:
+        pass
+
+    def __setstate__(self, state: Any) -> None:
+        pass
+
+
+# What published and own files contain beside tensors; nothing of it is executed by loading. DeiT's
+# have an argparse.Namespace, training loops leave NumPy numbers, MMEngine's have its log buffers,
+# which load as nothing.
+SAFE_GLOBALS = (
+    argparse.Namespace,
+    np.array(0).__reduce__()[0],
+    np.float64(0).__reduce__()[0],
+    np.ndarray,
+    np.dtype,
+    *(type(np.dtype(kind)) for kind in "?bBhHiIlLqQefd"),
+    *(
+        (_Ignored, name)
+        for name in (
+            "mmengine.logging.history_buffer.HistoryBuffer",
+            "builtins.getattr",
+            "builtins.slice",
+        )
+    ),
+)
 
 
 class CheckpointError(InputError):

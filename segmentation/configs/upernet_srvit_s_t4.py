@@ -1,3 +1,2 @@
-_base_ = ['./upernet_srvit_s_t3.py']
-model = dict(
-    backbone=dict(variant='srvit_s_t4', pretrained='pretrained/srvit_s_t4.safetensors'))
+_base_ = ["./upernet_srvit_s_t3.py"]
+model = dict(backbone=dict(variant="srvit_s_t4", pretrained="pretrained/srvit_s_t4.safetensors"))

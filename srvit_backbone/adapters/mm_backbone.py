@@ -147,9 +147,7 @@ class SRViTLayerDecayOptimWrapperConstructor(DefaultOptimWrapperConstructor):
         # MMEngine asks for parameter groups only where there are options.
         self.paramwise_cfg = {"decay_rate": 1.0, **self.paramwise_cfg}
 
-    def add_params(
-        self, params: list[dict], module: nn.Module, prefix: str = "", **_: Any
-    ) -> None:
+    def add_params(self, params: list[dict], module: nn.Module, prefix: str = "", **_: Any) -> None:
         """Append parameter groups for a whole model, one for each pair of rates."""
         scales = layer_lr_scales(module, self.paramwise_cfg["decay_rate"])
         custom_keys = self.paramwise_cfg.get("custom_keys", {})

@@ -108,7 +108,8 @@ class WriteResults(Hook):
             return
         folder = Path(runner.work_dir)
         unfinished = folder / "metrics_final.unfinished"
-        unfinished.write_text(json.dumps(self.metrics, indent=2) + "\n")
+        metrics = {name: float(value) for name, value in self.metrics.items()}
+        unfinished.write_text(json.dumps(metrics, indent=2) + "\n")
         os.replace(unfinished, folder / "metrics_final.json")
         if self.images:
             model = _bare(runner.model)

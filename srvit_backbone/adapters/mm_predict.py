@@ -1,17 +1,15 @@
 """Run a trained segmentor on pictures, and draw what it finds."""
 
+import copy
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import torch
 from mmengine.config import Config
 from mmengine.registry import init_default_scope
 from mmseg.apis import inference_model
 from mmseg.registry import MODELS
-from mmseg.structures import SegDataSample
-from mmseg.visualization import SegLocalVisualizer
-from PIL import Image
+from PIL import Image, ImageDraw, ImageFont
 from torch import nn
 
 from srvit_backbone.checkpoint import CheckpointError, read
@@ -59,7 +57,7 @@ def draw(
     palette: Sequence[Sequence[int]],
     side: int = 1000,
 ) -> np.ndarray:
-    """Classes in their colours over a picture, each region with its name.
+    """Classes in their colours over a picture, with a legend of those that occur below it.
 
     Args:
         image: (H, W, 3) in RGB, uint8.
@@ -70,21 +68,40 @@ def draw(
     """
     scale = max(1.0, side / max(image.shape[:2]))
     size = round(image.shape[1] * scale), round(image.shape[0] * scale)
-    large = np.asarray(Image.fromarray(image).resize(size, Image.Resampling.LANCZOS))
-    ids = Image.fromarray(labels.astype(np.uint8)).resize(size, Image.Resampling.NEAREST)
-    visualizer = SegLocalVisualizer(alpha=0.5)
-    visualizer.dataset_meta = {"classes": list(classes), "palette": [list(c) for c in palette]}
-    sample = SegDataSample()
-    sample.pred_sem_seg = {"data": torch.from_numpy(np.array(ids))[None]}
-    visualizer.add_datasample("", large, sample, draw_gt=False, with_labels=True)
-    return visualizer.get_image()
+    picture = Image.fromarray(image).resize(size, Image.Resampling.LANCZOS)
+    colours = Image.fromarray(np.asarray(palette, np.uint8)[labels]).resize(
+        size, Image.Resampling.NEAREST
+    )
+    blended = Image.blend(picture, colours, 0.5)
+    present = [(classes[i], tuple(palette[i])) for i in np.unique(labels)]
+    return np.asarray(_with_legend(blended, present))
+
+
+def _with_legend(picture: Image.Image, entries: Sequence[tuple[str, tuple]]) -> Image.Image:
+    height = max(14, picture.height // 28)
+    font = ImageFont.load_default(height)
+    places, x, y = [], height // 2, height // 2
+    for name, _ in entries:
+        width = round(font.getlength(name)) + 3 * height
+        if x + width > picture.width and x > height:
+            x, y = height // 2, y + 2 * height
+        places.append((x, y))
+        x += width
+    canvas = Image.new("RGB", (picture.width, picture.height + y + 2 * height), "white")
+    canvas.paste(picture)
+    pen = ImageDraw.Draw(canvas)
+    for (name, colour), (x, y) in zip(entries, places, strict=True):
+        top = picture.height + y
+        pen.rectangle((x, top, x + height, top + height), fill=colour, outline="black")
+        pen.text((x + 1.5 * height, top - height / 6), name, fill="black", font=font)
+    return canvas
 
 
 def prediction_sheet(
     model: nn.Module, config: Config, dataset: Any, count: int, side: int = 480
 ) -> Image.Image:
     """Predictions on images spread over a data set, as one picture, four in a row."""
-    model.cfg = config
+    model.cfg = copy.deepcopy(config)  # mmseg takes the annotations out of its pipeline
     training = model.training
     model.eval()
     step = max(1, len(dataset) // count)

@@ -1,33 +1,41 @@
 # UPerNet with the Multi-Level Neck on SR-ViT-S (section D.3). A config of a wider model
 # states its width once and the channels anew.
 width = 384
-norm_cfg = dict(type='SyncBN', requires_grad=True)
+norm_cfg = dict(type="SyncBN", requires_grad=True)
 # Everything of ours is registered by these imports, also in an installed mmseg.
 custom_imports = dict(
-    imports=['srvit_backbone.adapters.mm_backbone', 'srvit_backbone.adapters.mm_data',
-             'srvit_backbone.adapters.mm_hooks'],
-    allow_failed_imports=False)
+    imports=[
+        "srvit_backbone.adapters.mm_backbone",
+        "srvit_backbone.adapters.mm_data",
+        "srvit_backbone.adapters.mm_hooks",
+        "srvit_backbone.adapters.mm_neck",
+    ],
+    allow_failed_imports=False,
+)
 model = dict(
-    type='EncoderDecoder',
+    type="EncoderDecoder",
     data_preprocessor=dict(
-        type='SegDataPreProcessor',
+        type="SegDataPreProcessor",
         mean=[123.675, 116.28, 103.53],
         std=[58.395, 57.12, 57.375],
         bgr_to_rgb=True,
         pad_val=0,
         seg_pad_val=255,
-        size=(512, 512)),
+        size=(512, 512),
+    ),
     backbone=dict(
-        type='SRViTBackbone',
-        variant='srvit_s_t3',
+        type="SRViTBackbone",
+        variant="srvit_s_t3",
         img_size=512,
         # The four units R4, R3, R2, R1.
         out_indices=(0, 1, 2, 3),
-        drop_path_rate=0.1),
+        drop_path_rate=0.1,
+    ),
     neck=dict(
-        type='MultiLevelNeck', in_channels=[width] * 4, out_channels=width, scales=[4, 2, 1, 0.5]),
+        type="AnySizeMultiLevelNeck", in_channels=[width] * 4, out_channels=width, scales=[4, 2, 1, 0.5]
+    ),
     decode_head=dict(
-        type='UPerHead',
+        type="UPerHead",
         in_channels=[width] * 4,
         in_index=[0, 1, 2, 3],
         pool_scales=(1, 2, 3, 6),
@@ -37,9 +45,10 @@ model = dict(
         num_classes=150,
         norm_cfg=norm_cfg,
         align_corners=False,
-        loss_decode=dict(type='CrossEntropyLoss', use_sigmoid=False, loss_weight=1.0)),
+        loss_decode=dict(type="CrossEntropyLoss", use_sigmoid=False, loss_weight=1.0),
+    ),
     auxiliary_head=dict(
-        type='FCNHead',
+        type="FCNHead",
         in_channels=width,
         in_index=3,
         channels=256,
@@ -49,6 +58,8 @@ model = dict(
         num_classes=150,
         norm_cfg=norm_cfg,
         align_corners=False,
-        loss_decode=dict(type='CrossEntropyLoss', use_sigmoid=False, loss_weight=0.4)),
+        loss_decode=dict(type="CrossEntropyLoss", use_sigmoid=False, loss_weight=0.4),
+    ),
     train_cfg=dict(),
-    test_cfg=dict(mode='whole'))
+    test_cfg=dict(mode="whole"),
+)
