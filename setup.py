@@ -1,8 +1,10 @@
 """Packaging of srvit-backbone: the core needs torch and timm, everything else is an extra."""
 
+import shutil
 from pathlib import Path
 
 from setuptools import find_packages, setup
+from setuptools.command.build_py import build_py
 
 EXTRAS = {
     # What Detectron2 needs, also what it uses without declaring it (setuptools for
@@ -40,7 +42,21 @@ EXTRAS = {
 }
 EXTRAS["all"] = sorted({requirement for extra in EXTRAS.values() for requirement in extra})
 
+
+class BuildWithConfigs(build_py):
+    """Puts the configs inside a wheel; an editable install uses them where they are."""
+
+    def run(self) -> None:
+        super().run()
+        if getattr(self, "editable_mode", False):
+            return
+        for part in ("detection", "segmentation"):
+            target = Path(self.build_lib, "srvit_backbone", "configs", part)
+            shutil.copytree(Path(part, "configs"), target, dirs_exist_ok=True)
+
+
 setup(
+    cmdclass={"build_py": BuildWithConfigs},
     name="srvit-backbone",
     version="0.1.0",
     description="SR-ViT as a backbone for Detectron2, MMSegmentation and timm",

@@ -28,6 +28,7 @@ from PIL import Image
 SCENE_SIZE = 192
 CLASSES = ("small coin", "large coin")
 HELD_OUT_PER_CLASS = 3
+SCALES = (0.97, 1.03)  # little, since the size is what tells the two classes apart
 MIN_VISIBLE = 0.3  # a coin covered more than this is not annotated, and so not drawn
 BACKGROUNDS = ("astronaut", "camera", "coffee", "brick", "grass", "gravel", "cat", "moon")
 
@@ -108,7 +109,7 @@ def random_crop(picture: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 def vary(coin: Coin, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """The coin turned, scaled, and brighter or darker: patch and soft mask, float32."""
-    scale, angle = rng.uniform(0.92, 1.08), rng.uniform(0, 360)
+    scale, angle = rng.uniform(*SCALES), rng.uniform(0, 360)
     size = [max(8, round(side * scale)) for side in coin.patch.shape[::-1]]
     layers = []
     for layer in (coin.patch, coin.mask.astype(np.uint8) * 255):

@@ -40,7 +40,7 @@ test_pipeline = [
     dict(type="LoadAnnotations", reduce_zero_label=True),
     dict(type="PackSegInputs"),
 ]
-dataset = dict(
+folders = dict(
     _delete_=True,
     type="CheckedSegDataset",
     data_root=data_root,
@@ -55,7 +55,7 @@ train_dataloader = dict(
     dataset=dict(
         data_prefix=dict(img_path="images/training", seg_map_path="annotations/training"),
         pipeline=train_pipeline,
-        **dataset,
+        **folders,
     ),
 )
 val_dataloader = dict(
@@ -64,11 +64,11 @@ val_dataloader = dict(
     dataset=dict(
         data_prefix=dict(img_path="images/validation", seg_map_path="annotations/validation"),
         pipeline=test_pipeline,
-        **dataset,
+        **folders,
     ),
 )
 test_dataloader = val_dataloader
-del dataset
+del folders
 max_iters = 600
 warmup_iters = 50
 optim_wrapper = dict(optimizer=dict(lr=1e-3))

@@ -1,0 +1,221 @@
+"""`mim train mmsegmentation` as a user runs it: from an empty folder, with an installed wheel."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from conftest import ROOT, run_tool
+from PIL import Image
+
+SHORT = (
+    "train_cfg.max_iters=6",
+    "train_cfg.val_interval=6",
+    "param_scheduler.0.end=2",
+    "param_scheduler.1.begin=2",
+    "param_scheduler.1.end=6",
+    "default_hooks.checkpoint.interval=2",
+    "default_hooks.logger.interval=1",
+)
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """The package from a wheel: its folder, in front of the editable install."""
+    folder = tmp_path_factory.mktemp("wheel")
+    source = folder / "source"
+    tracked = subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split("\n")
+    for name in filter(None, tracked):
+        if (ROOT / name).is_file():
+            (source / name).parent.mkdir(parents=True, exist_ok=True)
+            (source / name).write_bytes((ROOT / name).read_bytes())
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "-q"]
+    options = ["--no-deps", "--no-build-isolation"]
+    subprocess.run([*pip, "wheel", *options, "-w", folder, source], check=True)
+    wheel = next(folder.glob("*.whl"))
+    subprocess.run([*pip, "install", *options, "--target", folder / "site", wheel], check=True)
+    return folder / "site"
+
+
+def arguments(installed, work_dir, *options, launcher="none", flags=()):
+    config = installed / "srvit_backbone/configs/segmentation/upernet_srvit_demo.py"
+    mim = Path(sys.executable).with_name("mim")
+    gpus = "2" if launcher == "pytorch" else "0"
+    return [
+        *(str(mim), "train", "mmsegmentation", str(config), "--gpus", gpus),
+        *("--launcher", launcher, "--work-dir", str(work_dir), *flags),
+        *("--cfg-options", *SHORT, *options),
+    ]
+
+
+def environment(installed, coins):
+    return {
+        **os.environ,
+        "PYTHONPATH": str(installed),
+        "PYTHONWARNINGS": "ignore",
+        "COINS": str(coins / "ade"),
+    }
+
+
+def train(installed, coins, folder, *options, **more):
+    return subprocess.run(
+        arguments(installed, folder / "work", *options, **more),
+        cwd=folder,
+        env=environment(installed, coins),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def run(installed, coins, tmp_path_factory):
+    """Six iterations, never interrupted."""
+    folder = tmp_path_factory.mktemp("run")
+    process = train(installed, coins, folder)
+    assert process.returncode == 0, process.stdout + process.stderr
+    return folder / "work", process.stdout + process.stderr
+
+
+def load(path):
+    return torch.load(path, weights_only=False)
+
+
+def test_run_leaves_what_it_promises(run, coins, tmp_path):
+    work, log = run
+    assert "mIoU" in json.loads((work / "metrics_final.json").read_text())
+    assert Image.open(work / "predictions.png").width > 480
+    assert list(work.glob("best_mIoU_*.pth"))
+    assert list(work.rglob("events.out.tfevents.*"))
+    checkpoint = work / "iter_6.pth"
+    process = run_tool(
+        "demo.py",
+        *("--config-file", work / "upernet_srvit_demo.py", "--weights", checkpoint),
+        *("--input", coins / "coins.png", "--output", tmp_path / "drawn.png"),
+    )
+    assert process.returncode == 0, process.stderr
+    width, height = Image.open(coins / "coins.png").size
+    drawn = Image.open(tmp_path / "drawn.png")
+    assert drawn.width == 1000
+    assert drawn.height > 1000 * height / width  # the picture, and its legend below
+
+
+def test_backbone_of_a_run_loads_elsewhere_safely(run):
+    """Field report 11: MMEngine's checkpoints hold log buffers, which are not executed."""
+    from srvit_backbone import VARIANTS, SRViT, load_checkpoint
+
+    settings = {**VARIANTS["srvit_nano_t3"], "patch_size": 8}
+    model = SRViT(img_size=192, num_classes=0, **settings)
+    report = load_checkpoint(model, run[0] / "iter_6.pth")
+    assert report.initialised == []
+    state = load(run[0] / "iter_6.pth")["state_dict"]
+    for name, value in model.state_dict().items():
+        assert torch.equal(value, state[f"backbone.{name}"]), name
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_killed_and_resumed_run_ends_with_the_same_weights(
+    installed, coins, run, tmp_path, workers
+):
+    options = [f"train_dataloader.num_workers={workers}"]
+    process = subprocess.Popen(
+        arguments(installed, tmp_path / "work", *options),
+        cwd=tmp_path,
+        env=environment(installed, coins),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    marker = tmp_path / "work" / "last_checkpoint"
+    deadline = time.monotonic() + 120
+    while not marker.exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    assert not marker.read_text().endswith("iter_6.pth")
+    resumed = train(installed, coins, tmp_path, *options, flags=["--resume"])
+    assert resumed.returncode == 0, resumed.stderr
+    first, second = load(tmp_path / "work" / "iter_6.pth"), load(run[0] / "iter_6.pth")
+    for name, value in second["state_dict"].items():
+        assert torch.equal(first["state_dict"][name], value), name
+    rates = [[g["lr"] for g in c["optimizer"]["param_groups"]] for c in (first, second)]
+    assert rates[0] == rates[1]
+
+
+def test_two_processes_train_on_the_cpu(installed, coins, tmp_path):
+    """Field report 17: SyncBN needs GPUs, plain batch norm is the documented override."""
+    process = train(
+        *(installed, coins, tmp_path),
+        *("env_cfg.dist_cfg.backend=gloo", "model.decode_head.norm_cfg.type=BN"),
+        *("model.auxiliary_head.norm_cfg.type=BN", "model.neck.norm_cfg.type=BN"),
+        launcher="pytorch",
+    )
+    assert process.returncode == 0, process.stdout[-3000:] + process.stderr[-3000:]
+    assert "find_unused_parameters=True" not in process.stdout
+    assert (tmp_path / "work" / "metrics_final.json").is_file()
+
+
+def test_bf16_amp_trains_on_the_cpu(installed, coins, tmp_path):
+    """Field report 25, the mmseg half."""
+    options = ("optim_wrapper.dtype=bfloat16", "optim_wrapper.type=AmpOptimWrapper")
+    process = train(installed, coins, tmp_path, *options)
+    assert process.returncode == 0, process.stdout[-3000:] + process.stderr[-3000:]
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        ("train_dataloader.batch_size=1", "a batch of one cannot train"),
+        ("model.auxiliary_head.num_classes=7", "auxiliary_head.num_classes=7, but the data set"),
+        ("train_dataloader.dataset.data_root=nowhere", "set data_root"),
+    ],
+)
+def test_runs_that_cannot_work_stop_with_a_reason(installed, coins, tmp_path, option, words):
+    process = train(installed, coins, tmp_path, option)
+    assert process.returncode != 0
+    errors = [line for line in process.stderr.splitlines() if "InputError: " in line]
+    assert len(errors) == 1, process.stderr
+    assert words in errors[0]
+    assert not list(tmp_path.rglob("*.pth"))
+
+
+def test_another_schedule_does_not_resume(installed, coins, run, tmp_path):
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "iter_6.pth").write_bytes((run[0] / "iter_6.pth").read_bytes())
+    (work / "last_checkpoint").write_text(str(work / "iter_6.pth"))
+    options = ("train_cfg.max_iters=12", "param_scheduler.1.end=12")
+    process = train(installed, coins, tmp_path, *options, flags=["--resume"])
+    assert process.returncode != 0
+    assert "started with a schedule to iteration 6, the config has 12" in process.stderr
+    # What the message proposes works.
+    weights = f"load_from={work / 'iter_6.pth'}"
+    more = tmp_path / "more"
+    more.mkdir()
+    assert train(installed, coins, more, *options, weights).returncode == 0
+
+
+@pytest.mark.slow
+def test_demo_config_learns_to_segment_coins(tmp_path):
+    folder = tmp_path / "datasets" / "coins"
+    assert run_tool("make_mini_dataset.py", "coins", folder).returncode == 0
+    config = ROOT / "segmentation/configs/upernet_srvit_demo.py"
+    mim = Path(sys.executable).with_name("mim")
+    subprocess.run(
+        [mim, "train", "mmsegmentation", config, "--gpus", "0", "--work-dir", "work"],
+        cwd=tmp_path,
+        check=True,
+    )
+    metrics = json.loads((tmp_path / "work" / "metrics_final.json").read_text())
+    assert metrics["mIoU"] >= 85
