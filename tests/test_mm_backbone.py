@@ -124,8 +124,6 @@ def test_wrong_settings_are_named(settings, words):
 # --- weights (field reports 7 and 11) -----------------------------------------------
 
 
-
-
 @pytest.mark.parametrize("prefix", ["", "module.", "backbone.", "backbone.net."])
 @pytest.mark.parametrize("key", [None, "model", "state_dict", "state_dict_ema"])
 @pytest.mark.parametrize("way", ["pretrained", "init_cfg", "list", "segmentor"])
@@ -388,7 +386,8 @@ def test_missing_data_are_named(monkeypatch, tmp_path, kind):
     if kind != "no root":
         ade(root, [1])
         os.remove(
-            root / ("images/validation/a.jpg" if kind == "empty" else "annotations/validation/a.png")
+            root
+            / ("images/validation/a.jpg" if kind == "empty" else "annotations/validation/a.png")
         )
     words = {"no root": "set data_root", "empty": "no images", "no mask": "1 of 1 images"}
     with pytest.raises(InputError, match=words[kind]):

@@ -3,10 +3,10 @@
     python tools/make_mini_dataset.py coins  datasets/coins
     python tools/make_mini_dataset.py digits datasets/digits
 
-``coins``: the 24 real coins of scikit-image's photograph, cut out and composed into scenes in front
+``coins``: real coins of scikit-image's photograph of 24, cut out and composed into scenes in front
 of other photographs and textures. Some coins appear in the validation scenes only. Two classes by
-real size. Written as COCO json (train.json, val.json) and, the same scenes, as ADE20K folders
-(ade/). The untouched photograph is kept as coins.png.
+real size, the eight smallest and the eight largest. Written as COCO json (train.json, val.json) and,
+the same scenes, as ADE20K folders (ade/). The untouched photograph is kept as coins.png.
 
 ``digits``: scikit-learn's 1,797 handwritten digits as an ImageFolder (train/, val/).
 
@@ -27,7 +27,8 @@ from PIL import Image
 
 SCENE_SIZE = 192
 CLASSES = ("small coin", "large coin")
-HELD_OUT_PER_CLASS = 3
+PER_CLASS = 8
+HELD_OUT_PER_CLASS = 2
 SCALES = (0.97, 1.03)  # little, since the size is what tells the two classes apart
 MIN_VISIBLE = 0.3  # a coin covered more than this is not annotated, and so not drawn
 BACKGROUNDS = ("astronaut", "camera", "coffee", "brick", "grass", "gravel", "cat", "moon")
@@ -43,7 +44,7 @@ class Coin:
 
 
 def cut_out_coins(photograph: np.ndarray) -> tuple[list[Coin], np.ndarray]:
-    """The coins of scikit-image's ``coins``, in reading order, and the picture without them."""
+    """Coins of scikit-image's ``coins``, in reading order, and the picture without all 24."""
     from scipy import ndimage
     from skimage import filters, measure, restoration, segmentation
 
@@ -53,11 +54,12 @@ def cut_out_coins(photograph: np.ndarray) -> tuple[list[Coin], np.ndarray]:
     labelled, _ = ndimage.label(ndimage.binary_fill_holes(flooded == 2))
     regions = [r for r in measure.regionprops(labelled) if r.area > 500]
     regions.sort(key=lambda r: (round(r.centroid[0] / 70), r.centroid[1]))
-    # The classes part at the widest gap among the middle sizes (1496 and 1622 pixels).
-    areas = np.sort([r.area for r in regions])
-    third = len(areas) // 3
-    widest = third + np.argmax(areas[third + 1 : -third] / areas[third : -third - 1])
-    coins = [Coin(photograph[r.slice], r.image, int(r.area > areas[widest])) for r in regions]
+    # Eight of each class; those between differ by less than the eye can tell.
+    areas = sorted(r.area for r in regions)
+    sorted_out = [r for r in regions if not areas[PER_CLASS - 1] < r.area < areas[-PER_CLASS]]
+    coins = [
+        Coin(photograph[r.slice], r.image, int(r.area >= areas[-PER_CLASS])) for r in sorted_out
+    ]
 
     covered = ndimage.binary_dilation(np.isin(labelled, [r.label for r in regions]), iterations=4)
     # Quarter size is enough for a smooth fill and 16 times cheaper.

@@ -32,7 +32,10 @@ model = dict(
         drop_path_rate=0.1,
     ),
     neck=dict(
-        type="AnySizeMultiLevelNeck", in_channels=[width] * 4, out_channels=width, scales=[4, 2, 1, 0.5]
+        type="AnySizeMultiLevelNeck",
+        in_channels=[width] * 4,
+        out_channels=width,
+        scales=[4, 2, 1, 0.5],
     ),
     decode_head=dict(
         type="UPerHead",

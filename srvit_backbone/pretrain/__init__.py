@@ -1,0 +1,1 @@
+"""ImageNet pretraining, fine-tuning and distillation on timm's parts; tools/train_imagenet.py."""
