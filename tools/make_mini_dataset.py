@@ -5,8 +5,8 @@
 
 ``coins``: real coins of scikit-image's photograph of 24, cut out and composed into scenes in front
 of other photographs and textures. Some coins appear in the validation scenes only. Two classes by
-real size, the eight smallest and the eight largest. Written as COCO json (train.json, val.json) and,
-the same scenes, as ADE20K folders (ade/). The untouched photograph is kept as coins.png.
+real size, the eight smallest and the eight largest. Written as COCO json (train.json, val.json)
+and, the same scenes, as ADE20K folders (ade/). The untouched photograph is kept as coins.png.
 
 ``digits``: scikit-learn's 1,797 handwritten digits as an ImageFolder (train/, val/).
 

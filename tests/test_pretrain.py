@@ -1,0 +1,294 @@
+"""tools/train_imagenet.py and its parts, on the real digits."""
+
+import csv
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import timm
+import torch
+from conftest import ROOT, assert_one_line_error, run_tool
+from omegaconf import OmegaConf
+from timm.scheduler import create_scheduler_v2
+from torch import nn
+
+from srvit_backbone.errors import InputError
+from srvit_backbone.pretrain.distill import HardDistillation, base_loss, build_teacher
+from srvit_backbone.pretrain.recipe import load_recipe, plan_batch
+
+RECIPES = ROOT / "pretrained" / "recipes"
+MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+SHORT = ("digits", "epochs=3", "batch_size=256", "warmup_epochs=1", "log_interval=2")
+
+
+@pytest.fixture(scope="module")
+def digits(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("data") / "digits"
+    assert run_tool("make_mini_dataset.py", "digits", folder).returncode == 0
+    return folder
+
+
+def train(digits, output, *options):
+    return run_tool("train_imagenet.py", *SHORT, f"data={digits}", f"output={output}", *options)
+
+
+def weights(folder):
+    return torch.load(folder / "last.pth", weights_only=True)
+
+
+def rows(folder):
+    return list(csv.DictReader((folder / "summary.csv").open()))
+
+
+# --- recipes ------------------------------------------------------------------------
+
+
+def test_base_recipe_is_deits():
+    """Section D.1 and DeiT's published settings."""
+    recipe = load_recipe(RECIPES, ["srvit_s_t3"], [])
+    expected = {
+        "epochs": 300, "batch_size": 1024, "lr": 1e-3, "weight_decay": 0.05, "min_lr": 1e-5,
+        "warmup_lr": 1e-6, "auto_augment": "rand-m9-mstd0.5-inc1", "repeated_augment": 3,
+        "random_erasing": 0.25, "mixup": 0.8, "cutmix": 1.0, "mixup_switch": 0.5,
+        "label_smoothing": 0.1, "drop_path": 0.1, "crop_pct": 0.875, "warmup_epochs": 20,
+    }  # fmt: skip
+    assert {key: recipe[key] for key in expected} == expected
+    warm_ups = [load_recipe(RECIPES, [f"srvit_s_t{t}"], []).warmup_epochs for t in (2, 3, 4)]
+    assert warm_ups == [10, 20, 30]
+    assert load_recipe(RECIPES, [], []).warmup_epochs == 5
+
+
+def test_later_recipes_and_the_command_line_win():
+    recipe = load_recipe(RECIPES, ["srvit_s_t3", "distill", "finetune_384"], ["lr=3e-5"])
+    assert (recipe.model, recipe.img_size, recipe.lr) == ("srvit_s_t3", 384, 3e-5)
+    assert (recipe.teacher, recipe.weight_decay) == ("regnety_160", 1e-8)
+    assert recipe.min_lr == 1e-5
+    assert recipe.output == "output/pretrain/srvit_s_t3_384"
+
+
+@pytest.mark.parametrize(
+    ("names", "overrides", "words"),
+    [
+        ([], ["learning_rate=1"], "no key learning_rate"),
+        ([], ["warmup_epoch=1"], "did you mean warmup_epochs"),
+        (["srvit_x"], [], "there are deit, digits"),
+        ([], ["model=resnet50"], "choose one of srvit_t_t2"),
+        ([], ["amp=fp8"], "must be one of none, bfloat16, float16"),
+        ([], ["epochs=0"], "epochs=0"),
+        ([], ["distilled=true"], "needs a teacher"),
+        ([], ["teacher=regnety_160"], "distilled=true"),
+    ],
+)
+def test_wrong_recipes_are_explained(names, overrides, words):
+    with pytest.raises(InputError, match=words):
+        load_recipe(RECIPES, names, overrides)
+
+
+@pytest.mark.parametrize(
+    ("processes", "expected"), [(1, (4, 256)), (2, (2, 256)), (8, (1, 128)), (3, None)]
+)
+def test_global_batch_holds_on_any_number_of_processes(processes, expected):
+    recipe = load_recipe(RECIPES, [], [])
+    if expected is None:
+        with pytest.raises(InputError, match="multiple of 3 processes"):
+            plan_batch(recipe, processes)
+        return
+    plan = plan_batch(recipe, processes)
+    assert (plan.accumulation, plan.images) == expected
+    assert plan.processes * plan.accumulation * plan.images == 1024
+
+
+def test_learning_rate_is_linear_then_cosine():
+    parameter = nn.Parameter(torch.zeros(1))
+    optimizer = torch.optim.AdamW([parameter], lr=1e-3)
+    scheduler, epochs = create_scheduler_v2(
+        optimizer, sched="cosine", num_epochs=300, warmup_epochs=5, warmup_lr=1e-6, min_lr=1e-5
+    )
+    assert epochs == 300
+    rates = []
+    for epoch in (0, 1, 4, 5, 150, 299):
+        scheduler.step(epoch)
+        rates.append(optimizer.param_groups[0]["lr"])
+    linear = [1e-6 + (1e-3 - 1e-6) * e / 5 for e in (0, 1, 4)]
+    cosine = [
+        1e-5 + (1e-3 - 1e-5) * (1 + torch.pi * 0 + torch.cos(torch.tensor(torch.pi * e / 300))) / 2
+        for e in (5, 150, 299)
+    ]
+    assert rates == pytest.approx([*linear, *map(float, cosine)], rel=1e-4)
+
+
+# --- distillation (field report 19) -------------------------------------------------
+
+
+class Teacher(nn.Module):
+    """Says which channel is brightest, in its own normalisation."""
+
+    pretrained_cfg = {"mean": (0.5, 0.5, 0.5), "std": (0.5, 0.5, 0.5)}
+    num_classes = 3
+
+    def forward(self, images):
+        self.seen = images
+        return images.mean(dim=(2, 3))
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.5, 1.0])
+def test_hard_distillation_is_the_mix_of_two_cross_entropies(alpha):
+    teacher = Teacher()
+    loss = HardDistillation(base_loss(False, 0.1), teacher, MEAN, STD, alpha).train()
+    assert not teacher.training
+    pixels = torch.rand(4, 3, 8, 8)
+    mean, std = (torch.tensor(v).view(1, 3, 1, 1) for v in (MEAN, STD))
+    pair = torch.randn(4, 3, requires_grad=True), torch.randn(4, 3, requires_grad=True)
+    targets = torch.tensor([0, 1, 2, 0])
+    result = loss((pixels - mean) / std, pair, targets)
+    # The teacher sees the same pixels in its own statistics.
+    torch.testing.assert_close(teacher.seen, (pixels - 0.5) / 0.5, atol=1e-5, rtol=1e-5)
+    labels = pixels.mean(dim=(2, 3)).argmax(dim=1)
+    smoothed = nn.functional.cross_entropy(pair[0], targets, label_smoothing=0.1)
+    hard = nn.functional.cross_entropy(pair[1], labels)  # not smoothed
+    torch.testing.assert_close(result, (1 - alpha) * smoothed + alpha * hard)
+    with pytest.raises(InputError, match="distilled=true"):
+        loss(pixels, pair[0], targets)
+
+
+def test_teacher_of_other_classes_is_refused(tmp_path):
+    path = tmp_path / "teacher.pth"
+    torch.save(timm.create_model("regnety_002", num_classes=7).state_dict(), path)
+    assert build_teacher("regnety_002", str(path), 7).num_classes == 7
+    with pytest.raises(InputError, match="7 classes, the data 10"):
+        build_teacher("regnety_002", str(path), 10)
+    with pytest.raises(InputError, match="no model regnet_x"):
+        build_teacher("regnet_x", "", 10)
+
+
+# --- runs ---------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def run(digits, tmp_path_factory):
+    """Three epochs, never interrupted."""
+    folder = tmp_path_factory.mktemp("run")
+    process = train(digits, folder)
+    assert process.returncode == 0, process.stderr
+    return folder, process.stdout
+
+
+def test_run_leaves_what_it_promises(run):
+    folder, log = run
+    table = rows(folder)
+    assert [row["epoch"] for row in table] == ["0", "1", "2"]
+    assert float(table[-1]["train_loss"]) < float(table[0]["train_loss"])
+    assert OmegaConf.load(folder / "recipe.yaml").epochs == 3
+    assert list(folder.glob("events.out.tfevents.*"))
+    assert "1 processes x 1 micro-batches x 256 images" in log
+    assert "ETA" in log
+
+
+def killed_and_resumed(digits, folder, launcher=(), options=()):
+    tool = [str(ROOT / "tools" / "train_imagenet.py"), *SHORT, *options]
+    command = [sys.executable, *launcher, *tool, f"data={digits}", f"output={folder}"]
+    process = subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+    )
+    deadline = time.monotonic() + 200
+    while not (folder / "last.pth").exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    time.sleep(0.5)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    assert weights(folder)["epoch"] < 3
+    subprocess.run([*command, "--resume"], check=True, capture_output=True)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_killed_and_resumed_run_is_the_same(digits, run, tmp_path, workers):
+    options = [f"num_workers={workers}"]
+    expected = run[0]
+    if workers:  # augmentations belong to the workers, so their number is part of the run
+        expected = tmp_path / "whole"
+        assert train(digits, expected, *options).returncode == 0
+    killed_and_resumed(digits, tmp_path / "killed", options=options)
+    first, second = weights(tmp_path / "killed"), weights(expected)
+    for name, value in second["state_dict"].items():
+        assert torch.equal(first["state_dict"][name], value), name
+    assert rows(tmp_path / "killed") == rows(expected)
+
+
+def test_two_processes_resume_the_same(digits, tmp_path):
+    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    tool = [str(ROOT / "tools" / "train_imagenet.py"), *SHORT]
+    whole = tmp_path / "whole"
+    subprocess.run(
+        [sys.executable, *launcher, *tool, f"data={digits}", f"output={whole}"],
+        check=True,
+        capture_output=True,
+    )
+    killed_and_resumed(digits, tmp_path / "killed", launcher)
+    first, second = weights(tmp_path / "killed"), weights(whole)
+    for name, value in second["state_dict"].items():
+        assert torch.equal(first["state_dict"][name], value), name
+    assert rows(tmp_path / "killed") == rows(whole)
+
+
+def test_accumulated_batches_give_the_whole_batchs_weights(digits, tmp_path):
+    plain = ("scale=[1.0,1.0]", "epochs=1", "max_batch_per_process=256", "warmup_epochs=0")
+    assert train(digits, tmp_path / "whole", *plain).returncode == 0
+    parts = train(digits, tmp_path / "parts", *plain, "max_batch_per_process=64")
+    assert "4 micro-batches x 64 images" in parts.stdout
+    first, second = weights(tmp_path / "parts"), weights(tmp_path / "whole")
+    for name, value in second["state_dict"].items():
+        torch.testing.assert_close(first["state_dict"][name], value, atol=2e-3, rtol=1e-3)
+
+
+def test_wrapped_model_has_deits_weight_decay(run):
+    """The optimizer's groups as saved: matrices decayed, all else not."""
+    groups = weights(run[0])["optimizer"]["param_groups"]
+    model = timm.create_model("srvit_nano_t3", num_classes=10, img_size=64)
+    undecayed = [
+        name for name, p in model.named_parameters()
+        if p.ndim == 1 or name in ("pos_embed", "cls_token")
+    ]  # fmt: skip
+    sizes = {group["weight_decay"]: len(group["params"]) for group in groups}
+    total = len(list(model.parameters()))
+    assert sizes == {0.0: len(undecayed), 0.05: total - len(undecayed)}
+
+
+def test_evaluation_only_gives_the_runs_figure(digits, run):
+    process = train(digits, run[0], "--eval-only", f"init={run[0] / 'last.pth'}")
+    assert process.returncode == 0, process.stderr
+    top1 = float(rows(run[0])[-1]["top1"])
+    assert f'"top1": {top1:.3f}'[:14] in process.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("data=nowhere",), "no data at nowhere"),
+        (("output=/proc/run",), "cannot write to output=/proc/run"),
+        (("batch_size=5000",), "does not fill one batch"),
+        (("lr=1e30",), "the loss is not finite"),
+        (("init=nowhere.pth",), "no checkpoint at nowhere.pth"),
+    ],
+)
+def test_bad_input_is_one_line(digits, tmp_path, options, words):
+    process = train(digits, tmp_path / "out", *options)
+    assert_one_line_error(process, words)
+
+
+def test_other_recipe_does_not_resume(digits, run):
+    process = train(digits, run[0], "--resume", "lr=0.5")
+    assert_one_line_error(process, "another recipe", "lr was 0.002, is 0.5")
+    assert_one_line_error(train(digits, run[0]), "holds a run", "--resume")
+
+
+@pytest.mark.slow
+def test_digits_recipe_reads_digits(digits, tmp_path):
+    output = tmp_path / "out"
+    process = run_tool(
+        "train_imagenet.py", "digits", f"data={digits}", f"output={output}", timeout=900
+    )
+    assert process.returncode == 0, process.stderr
+    assert max(float(row["top1"]) for row in rows(output)) >= 95
