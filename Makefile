@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/pip --disable-pip-version-check
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo test test-all lint clean
+.PHONY: setup demo pretrain-demo test test-all lint clean
 
 setup: $(STAMP)
 	@$(BIN)/python tools/doctor.py
@@ -30,16 +30,38 @@ endif
 datasets/coins: | $(STAMP)
 	$(BIN)/python tools/make_mini_dataset.py coins $@
 
+datasets/digits: | $(STAMP)
+	$(BIN)/python tools/make_mini_dataset.py digits $@
+
+# Weights to start the demo from: none, or a file with the backbone.
+INIT ?=
+DEMO ?= output/demo
+DETECTION := detection/configs/mask_rcnn_srvit_demo.py
+SEGMENTATION := segmentation/configs/upernet_srvit_demo.py
+
+# Detection from scratch, then segmentation from the detector's backbone.
 demo: $(STAMP) datasets/coins
-	$(BIN)/python -W ignore tools/train_net.py --config-file detection/configs/mask_rcnn_srvit_demo.py --resume
-	$(BIN)/python -W ignore tools/demo.py --config-file output/demo/config.yaml \
-	    --weights output/demo/model_final.pth --input datasets/coins/coins.png --output output/demo/coins.png
+	$(BIN)/python -W ignore tools/train_net.py --config-file $(DETECTION) --resume \
+	    train.init_checkpoint='$(INIT)' train.output_dir=$(DEMO)
+	$(BIN)/python -W ignore tools/demo.py --config-file $(DEMO)/config.yaml \
+	    --weights $(DEMO)/model_final.pth --input datasets/coins/coins.png --output $(DEMO)/coins.png
+	PYTHONWARNINGS=ignore BACKBONE=$(DEMO)/model_final.pth $(BIN)/mim train mmsegmentation \
+	    $(SEGMENTATION) --gpus 0 --work-dir $(DEMO)_seg --resume
+	$(BIN)/python -W ignore tools/demo.py --config-file $(DEMO)_seg/$(notdir $(SEGMENTATION)) \
+	    --weights "$$(cat $(DEMO)_seg/last_checkpoint)" --input datasets/coins/coins.png \
+	    --output $(DEMO)_seg/coins.png
 	@echo
-	@echo "Box and mask AP:        output/demo/metrics_final.json"
-	@echo "The photograph:         output/demo/coins.png"
-	@echo "Validation scenes:      output/demo/predictions.png"
+	@echo "Box and mask AP, mIoU:  $(DEMO)/metrics_final.json, $(DEMO)_seg/metrics_final.json"
+	@echo "The photograph:         $(DEMO)/coins.png, $(DEMO)_seg/coins.png"
+	@echo "Validation scenes:      $(DEMO)/predictions.png, $(DEMO)_seg/predictions.png"
 	@echo "Curves:                 $(BIN)/tensorboard --logdir output"
 	@echo "Next, your own data:    README.md, 'Train on your own data'"
+
+# The whole chain: pretraining on handwritten digits, then the demo from those weights.
+pretrain-demo: $(STAMP) datasets/digits
+	$(BIN)/python -W ignore tools/train_imagenet.py digits --resume
+	$(BIN)/python tools/publish_weights.py output/pretrain/srvit_nano_t3
+	$(MAKE) demo INIT=pretrained/srvit_nano_t3.safetensors DEMO=output/pretrain_demo
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -q

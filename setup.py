@@ -35,7 +35,7 @@ EXTRAS = {
         "onedl-mim",
         "tensorboard",
     ],
-    "pretrain": ["torchvision", "pyyaml", "tensorboard"],
+    "pretrain": ["torchvision", "omegaconf>=2.1,<2.4", "tensorboard"],
     "export": ["onnx", "onnxscript", "onnxruntime"],
     # scikit-image and scikit-learn carry the real pictures of the demo data sets.
     "dev": ["pytest", "ruff", "scikit-image", "scikit-learn"],

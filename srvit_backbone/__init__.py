@@ -5,6 +5,7 @@ live in ``srvit_backbone.adapters``.
 """
 
 from srvit_backbone.checkpoint import CheckpointError, load_checkpoint
+from srvit_backbone.hub import load_pretrained
 from srvit_backbone.soft_mor import RecursiveUnit, SoftRouter, StepTransform
 from srvit_backbone.srvit import SRViT
 from srvit_backbone.variants import VARIANTS
@@ -17,4 +18,5 @@ __all__ = [
     "SoftRouter",
     "StepTransform",
     "load_checkpoint",
+    "load_pretrained",
 ]

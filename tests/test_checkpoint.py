@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from conftest import assert_one_line_error, run_tool
 from safetensors.torch import load_file, save_file
 
-from srvit_backbone import CheckpointError, load_checkpoint
+from srvit_backbone import CheckpointError, load_checkpoint, load_pretrained
 from srvit_backbone.checkpoint import convert, read, resize_pos_embed
 
 PREFIXES = ["", "module.", "backbone.", "backbone.net.", "module.backbone."]
@@ -243,3 +243,17 @@ def test_convert_tool_writes_deit_exactly(tmp_path):
     )
     assert_one_line_error(process, "warm start")
     assert not failed.exists()
+
+
+@pytest.mark.parametrize("distilled", [False, True])
+def test_load_pretrained_takes_classes_and_tokens_from_the_file(tmp_path, distilled):
+    source = timm.create_model(
+        "srvit_nano_t2", img_size=64, num_classes=7, distilled=distilled
+    ).eval()
+    save_file(source.state_dict(), tmp_path / "w.safetensors")
+    model = load_pretrained("srvit_nano_t2", tmp_path / "w.safetensors", img_size=64)
+    x = torch.randn(1, 3, 64, 64)
+    with torch.no_grad():
+        assert torch.equal(model(x), source(x))
+    with pytest.raises(ValueError, match="choose one of"):
+        load_pretrained("srvit_nano", tmp_path / "w.safetensors")

@@ -115,8 +115,7 @@ def test_backbone_of_a_run_loads_elsewhere_safely(run):
     """Field report 11: MMEngine's checkpoints hold log buffers, which are not executed."""
     from srvit_backbone import VARIANTS, SRViT, load_checkpoint
 
-    settings = {**VARIANTS["srvit_nano_t3"], "patch_size": 8}
-    model = SRViT(img_size=192, num_classes=0, **settings)
+    model = SRViT(img_size=192, num_classes=0, **VARIANTS["srvit_nano_t3"])
     report = load_checkpoint(model, run[0] / "iter_6.pth")
     assert report.initialised == []
     state = load(run[0] / "iter_6.pth")["state_dict"]

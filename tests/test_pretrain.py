@@ -1,6 +1,8 @@
 """tools/train_imagenet.py and its parts, on the real digits."""
 
 import csv
+import hashlib
+import json
 import os
 import signal
 import subprocess
@@ -12,6 +14,7 @@ import timm
 import torch
 from conftest import ROOT, assert_one_line_error, run_tool
 from omegaconf import OmegaConf
+from safetensors.torch import load_file
 from timm.scheduler import create_scheduler_v2
 from torch import nn
 
@@ -282,6 +285,25 @@ def test_other_recipe_does_not_resume(digits, run):
     process = train(digits, run[0], "--resume", "lr=0.5")
     assert_one_line_error(process, "another recipe", "lr was 0.002, is 0.5")
     assert_one_line_error(train(digits, run[0]), "holds a run", "--resume")
+
+
+def test_published_weights_are_the_best_ones_and_checked(run, tmp_path):
+    folder = tmp_path / "pretrained"
+    folder.mkdir()
+    process = run_tool("publish_weights.py", run[0], "--folder", folder)
+    assert process.returncode == 0, process.stderr
+    path = folder / "srvit_nano_t3.safetensors"
+    state = load_file(path)
+    best = torch.load(run[0] / "best.pth", weights_only=True)
+    for name, value in best["state_dict"].items():
+        assert torch.equal(state[name], value), name
+    record = json.loads((folder / "index.json").read_text())["srvit_nano_t3"]
+    assert record["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert (record["resolution"], record["top1"]) == (64, round(best["best"], 2))
+    assert run_tool("publish_weights.py", "--check", "--folder", folder).returncode == 0
+    path.write_bytes(path.read_bytes()[:-1] + b"x")
+    process = run_tool("publish_weights.py", "--check", "--folder", folder)
+    assert_one_line_error(process, "its sha256 differs")
 
 
 @pytest.mark.slow

@@ -6,18 +6,23 @@ classes = ["background", "small coin", "large coin"]
 palette = [[30, 30, 30], [255, 190, 40], [60, 150, 255]]
 num_classes = len(classes)
 data_root = "{{$COINS:datasets/coins/ade}}"
-width, channels, size = 96, 32, (192, 192)
+width, channels, size = 96, 64, (192, 192)
 model = dict(
     data_preprocessor=dict(size=size),
     backbone=dict(
         variant="srvit_nano_t3",
-        pretrained=None,
+        pretrained="{{$BACKBONE:}}",  # of any file with such a backbone; "" starts from scratch
         img_size=size,
         # Its two units, then the last block.
         out_indices=(0, 1, 2),
         drop_path_rate=0.0,
     ),
-    neck=dict(in_channels=[width] * 3, out_channels=channels, scales=[4, 2, 1]),
+    neck=dict(
+        in_channels=[width] * 3,
+        out_channels=channels,
+        scales=[4, 2, 1],
+        norm_cfg=dict(type="SyncBN"),
+    ),
     decode_head=dict(
         in_channels=[channels] * 3, in_index=[0, 1, 2], channels=channels, num_classes=num_classes
     ),
@@ -32,7 +37,6 @@ train_pipeline = [
     # Not resized: the size is what tells the two kinds of coins apart.
     dict(type="RandomFlip", prob=0.5),
     dict(type="RandomFlip", prob=0.5, direction="vertical"),
-    dict(type="PhotoMetricDistortion"),
     dict(type="PackSegInputs"),
 ]
 test_pipeline = [
@@ -69,12 +73,12 @@ val_dataloader = dict(
 )
 test_dataloader = val_dataloader
 del folders
-max_iters = 600
+max_iters = 1800
 warmup_iters = 50
-optim_wrapper = dict(optimizer=dict(lr=1e-3))
+optim_wrapper = dict(optimizer=dict(lr=1e-3), clip_grad=dict(max_norm=1.0))
 param_scheduler = [
     dict(type="LinearLR", start_factor=1e-3, by_epoch=False, begin=0, end=warmup_iters),
     dict(type="PolyLR", eta_min=0.0, power=1.0, begin=warmup_iters, end=max_iters, by_epoch=False),
 ]
-train_cfg = dict(max_iters=max_iters, val_interval=300)
-default_hooks = dict(checkpoint=dict(interval=300), logger=dict(interval=20))
+train_cfg = dict(max_iters=max_iters, val_interval=600)
+default_hooks = dict(checkpoint=dict(interval=600), logger=dict(interval=20))

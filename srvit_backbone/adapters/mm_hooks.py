@@ -96,6 +96,8 @@ class WriteResults(Hook):
 
     def after_train(self, runner: Runner) -> None:
         """Write the last evaluation and a sheet of predictions."""
+        if not self.metrics:  # a run that was finished already
+            runner.val_loop.run()
         self._write(runner, runner.val_dataloader.dataset)
 
     def after_test_epoch(self, runner: Runner, metrics: dict[str, float] | None = None) -> None:

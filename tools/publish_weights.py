@@ -1,0 +1,112 @@
+"""Turn the best weights of a pretraining run into the file that the configs load by default.
+
+    python tools/publish_weights.py output/pretrain/srvit_s_t3
+    python tools/publish_weights.py --check
+
+Writes pretrained/<variant>.safetensors and records it in pretrained/index.json (variant, recipe,
+resolution, top-1, sha256, command, git revision). --check compares the files there with it.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import timm
+from omegaconf import OmegaConf
+from safetensors.torch import save_file
+
+from srvit_backbone.checkpoint import convert, read, unwrap
+from srvit_backbone.errors import InputError, run_program
+
+FOLDER = Path(__file__).parents[1] / "pretrained"
+
+
+def sha256(path: Path) -> str:
+    """Hash of a file's content, in hexadecimal."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def publish(run: Path, folder: Path) -> dict[str, object]:
+    """Convert a run's best weights; returns their record.
+
+    Raises:
+        InputError: The folder holds no finished run.
+    """
+    if not (run / "best.pth").is_file():
+        raise InputError(f"{run} holds no best.pth: it is no run of tools/train_imagenet.py")
+    recipe = OmegaConf.load(run / "recipe.yaml")
+    content = read(run / "best.pth")
+    state, key = unwrap(content, use_ema=True)
+    model = timm.create_model(
+        recipe.model,
+        img_size=recipe.img_size,
+        num_classes=state["head.weight"].shape[0],
+        distilled=recipe.distilled,
+    )
+    converted = convert(state, model, source=f"{run / 'best.pth'}{key}")
+    target = folder / f"{recipe.model}.safetensors"
+    unfinished = target.with_suffix(".unfinished")
+    save_file({k: v.contiguous() for k, v in converted.state.items()}, unfinished)
+    os.replace(unfinished, target)
+    revision = subprocess.run(
+        ["git", "-C", str(folder), "rev-parse", "HEAD"], capture_output=True, text=True, check=False
+    ).stdout.strip()
+    return {
+        "variant": recipe.model,
+        "resolution": recipe.img_size,
+        "data": Path(recipe.data).name,
+        "top1": round(content["best"], 2),
+        "sha256": sha256(target),
+        "recipe": OmegaConf.to_container(recipe),
+        "revision": revision,
+    }
+
+
+def load_index(folder: Path) -> dict[str, dict]:
+    """The records, by variant."""
+    path = folder / "index.json"
+    return json.loads(path.read_text()) if path.is_file() else {}
+
+
+def check(folder: Path) -> None:
+    """Compare all files with their records.
+
+    Raises:
+        InputError: One is missing or another than recorded.
+    """
+    for variant, record in load_index(folder).items():
+        path = folder / f"{variant}.safetensors"
+        if not path.is_file():
+            raise InputError(f"{path} is in the index, but not there")
+        if sha256(path) != record["sha256"]:
+            raise InputError(f"{path} is not the file that was recorded: its sha256 differs")
+        print(f"{path}: as recorded")
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("run", nargs="?", type=Path, help="output folder of a run")
+    parser.add_argument("--check", action="store_true", help="compare files and records")
+    parser.add_argument("--folder", type=Path, default=FOLDER, help="default pretrained/")
+    args = parser.parse_args()
+    if args.check:
+        check(args.folder)
+        return
+    if args.run is None:
+        parser.error("name a run, or --check")
+    record = publish(args.run, args.folder)
+    index = {**load_index(args.folder), str(record["variant"]): record}
+    unfinished = args.folder / "index.unfinished"
+    unfinished.write_text(json.dumps(index, indent=2) + "\n")
+    os.replace(unfinished, args.folder / "index.json")
+    print(f"{record['variant']}: top-1 {record['top1']}, sha256 {record['sha256']}")
+
+
+if __name__ == "__main__":
+    run_program(main)
