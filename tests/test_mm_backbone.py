@@ -13,7 +13,9 @@ from mmengine.config import Config
 from mmengine.model.utils import revert_sync_batchnorm
 from mmengine.optim import build_optim_wrapper
 from mmengine.registry import init_default_scope
+from mmengine.structures import PixelData
 from mmseg.registry import DATASETS, MODELS, TRANSFORMS
+from mmseg.structures import SegDataSample
 from PIL import Image
 from timm.data import create_transform, resolve_data_config
 from torch import nn
@@ -194,6 +196,29 @@ def test_prediction_has_the_inputs_size(size):
         if size == (513, 769):  # the last row is a patch of its own
             image[:, :, -1] += 10
             assert not torch.equal(model.inference(image, meta), logits)
+
+
+@pytest.mark.parametrize("images", [1, 2])
+def test_direct_build_trains_with_two_images_on_the_cpu(images):
+    """Field report 17: SyncBN without a process group, and what one image cannot do."""
+    model = MODELS.build(load("srvit_demo").model).train()
+    data = {
+        "inputs": [torch.randint(0, 255, (3, 192, 192)) for _ in range(images)],
+        "data_samples": [
+            SegDataSample(
+                gt_sem_seg=PixelData(data=torch.randint(0, 3, (1, 192, 192))),
+                metainfo={"img_shape": (192, 192)},
+            )
+            for _ in range(images)
+        ],
+    }
+    data = model.data_preprocessor(data, training=True)
+    if images == 1:
+        with pytest.raises(ValueError, match="more than 1 value per channel"):
+            model(**data, mode="loss")
+        return
+    losses = model(**data, mode="loss")
+    assert all(torch.isfinite(value) for value in losses.values())
 
 
 # --- the optimizer (field report 3) -------------------------------------------------

@@ -24,7 +24,10 @@ from srvit_backbone.pretrain.recipe import load_recipe, plan_batch
 
 RECIPES = ROOT / "pretrained" / "recipes"
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-SHORT = ("digits", "epochs=3", "batch_size=256", "warmup_epochs=1", "log_interval=2")
+SHORT = (
+    "digits", "epochs=3", "batch_size=256", "lr_batch_size=256", "warmup_epochs=0",
+    "log_interval=2",
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -237,7 +240,7 @@ def test_two_processes_resume_the_same(digits, tmp_path):
 
 
 def test_accumulated_batches_give_the_whole_batchs_weights(digits, tmp_path):
-    plain = ("scale=[1.0,1.0]", "epochs=1", "max_batch_per_process=256", "warmup_epochs=0")
+    plain = ("scale=[1.0,1.0]", "epochs=1")
     assert train(digits, tmp_path / "whole", *plain).returncode == 0
     parts = train(digits, tmp_path / "parts", *plain, "max_batch_per_process=64")
     assert "4 micro-batches x 64 images" in parts.stdout

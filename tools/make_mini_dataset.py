@@ -3,10 +3,10 @@
     python tools/make_mini_dataset.py coins  datasets/coins
     python tools/make_mini_dataset.py digits datasets/digits
 
-``coins``: real coins of scikit-image's photograph of 24, cut out and composed into scenes in front
+``coins``: the 24 real coins of scikit-image's photograph, cut out and composed into scenes in front
 of other photographs and textures. Some coins appear in the validation scenes only. Two classes by
-real size, the eight smallest and the eight largest. Written as COCO json (train.json, val.json)
-and, the same scenes, as ADE20K folders (ade/). The untouched photograph is kept as coins.png.
+real size. Written as COCO json (train.json, val.json) and, the same scenes, as ADE20K folders
+(ade/). The untouched photograph is kept as coins.png.
 
 ``digits``: scikit-learn's 1,797 handwritten digits as an ImageFolder (train/, val/).
 
@@ -27,9 +27,7 @@ from PIL import Image
 
 SCENE_SIZE = 192
 CLASSES = ("small coin", "large coin")
-PER_CLASS = 8
-HELD_OUT_PER_CLASS = 2
-SCALES = (0.97, 1.03)  # little, since the size is what tells the two classes apart
+HELD_OUT = 4  # one of so many coins of a class is for validation only
 MIN_VISIBLE = 0.3  # a coin covered more than this is not annotated, and so not drawn
 BACKGROUNDS = ("astronaut", "camera", "coffee", "brick", "grass", "gravel", "cat", "moon")
 
@@ -44,7 +42,7 @@ class Coin:
 
 
 def cut_out_coins(photograph: np.ndarray) -> tuple[list[Coin], np.ndarray]:
-    """Coins of scikit-image's ``coins``, in reading order, and the picture without all 24."""
+    """The coins of scikit-image's ``coins``, in reading order, and the picture without them."""
     from scipy import ndimage
     from skimage import filters, measure, restoration, segmentation
 
@@ -54,12 +52,10 @@ def cut_out_coins(photograph: np.ndarray) -> tuple[list[Coin], np.ndarray]:
     labelled, _ = ndimage.label(ndimage.binary_fill_holes(flooded == 2))
     regions = [r for r in measure.regionprops(labelled) if r.area > 500]
     regions.sort(key=lambda r: (round(r.centroid[0] / 70), r.centroid[1]))
-    # Eight of each class; those between differ by less than the eye can tell.
-    areas = sorted(r.area for r in regions)
-    sorted_out = [r for r in regions if not areas[PER_CLASS - 1] < r.area < areas[-PER_CLASS]]
-    coins = [
-        Coin(photograph[r.slice], r.image, int(r.area >= areas[-PER_CLASS])) for r in sorted_out
-    ]
+    # The classes part at the widest gap in size that leaves four coins or more on either side.
+    areas = np.sort([r.area for r in regions])[3:-3]
+    widest = areas[np.argmax(areas[1:] / areas[:-1])]
+    coins = [Coin(photograph[r.slice], r.image, int(r.area > widest)) for r in regions]
 
     covered = ndimage.binary_dilation(np.isin(labelled, [r.label for r in regions]), iterations=4)
     # Quarter size is enough for a smooth fill and 16 times cheaper.
@@ -75,15 +71,10 @@ def cut_out_coins(photograph: np.ndarray) -> tuple[list[Coin], np.ndarray]:
 
 def split_coins(coins: list[Coin], rng: np.random.Generator) -> tuple[list[Coin], list[Coin]]:
     """Coins for training, and coins that only validation scenes show."""
-    held_out = [
-        int(index)
-        for label in range(len(CLASSES))
-        for index in rng.choice(
-            [i for i, coin in enumerate(coins) if coin.label == label],
-            HELD_OUT_PER_CLASS,
-            replace=False,
-        )
-    ]
+    held_out = []
+    for label in range(len(CLASSES)):
+        members = [i for i, coin in enumerate(coins) if coin.label == label]
+        held_out += rng.choice(members, len(members) // HELD_OUT, replace=False).tolist()
     train = [coin for i, coin in enumerate(coins) if i not in held_out]
     return train, [coins[i] for i in held_out]
 
@@ -111,7 +102,7 @@ def random_crop(picture: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 def vary(coin: Coin, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """The coin turned, scaled, and brighter or darker: patch and soft mask, float32."""
-    scale, angle = rng.uniform(*SCALES), rng.uniform(0, 360)
+    scale, angle = rng.uniform(0.95, 1.05), rng.uniform(0, 360)
     size = [max(8, round(side * scale)) for side in coin.patch.shape[::-1]]
     layers = []
     for layer in (coin.patch, coin.mask.astype(np.uint8) * 255):
@@ -129,7 +120,10 @@ def compose(
     scene = random_crop(backgrounds[rng.integers(len(backgrounds))], rng)
     placed: list[tuple[int, np.ndarray]] = []
     for _ in range(rng.integers(3, 9)):
-        coin = coins[rng.integers(len(coins))]
+        # Both classes equally often: few of the coins are large.
+        label = rng.integers(len(CLASSES))
+        members = [coin for coin in coins if coin.label == label]
+        coin = members[rng.integers(len(members))]
         patch, soft = vary(coin, rng)
         top = rng.integers(0, SCENE_SIZE - soft.shape[0])
         left = rng.integers(0, SCENE_SIZE - soft.shape[1])

@@ -6,12 +6,14 @@ classes = ["background", "small coin", "large coin"]
 palette = [[30, 30, 30], [255, 190, 40], [60, 150, 255]]
 num_classes = len(classes)
 data_root = "{{$COINS:datasets/coins/ade}}"
+# Of any file with such a backbone, e.g. the demo's detector.
+weights = "{{$BACKBONE:scratch}}"
 width, channels, size = 96, 64, (192, 192)
 model = dict(
     data_preprocessor=dict(size=size),
     backbone=dict(
         variant="srvit_nano_t3",
-        pretrained="{{$BACKBONE:}}",  # of any file with such a backbone; "" starts from scratch
+        pretrained=None if weights == "scratch" else weights,
         img_size=size,
         # Its two units, then the last block.
         out_indices=(0, 1, 2),
