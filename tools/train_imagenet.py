@@ -44,7 +44,7 @@ def main() -> None:
     parser.add_argument("recipe", nargs="+", help="recipes and key=value overrides")
     parser.add_argument("--resume", action="store_true", help="continue the run in output")
     parser.add_argument("--eval-only", action="store_true", help="top-1 and top-5 of init=FILE")
-    args = parser.parse_args()
+    args = parser.parse_intermixed_args()
     names = [value for value in args.recipe if "=" not in value]
     recipe = load_recipe(RECIPES, names, [value for value in args.recipe if "=" in value])
 
