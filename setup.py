@@ -65,6 +65,6 @@ setup(
     license="Apache-2.0",
     python_requires=">=3.10",
     packages=find_packages(include=["srvit_backbone", "srvit_backbone.*"]),
-    install_requires=["torch>=2.1", "timm>=1.0.9", "safetensors"],
+    install_requires=["torch>=2.1", "timm>=1.0.29", "safetensors"],
     extras_require=EXTRAS,
 )

@@ -37,6 +37,8 @@ RAW_KEYS = ("state_dict", "model")
 ANCHOR = "patch_embed.proj.weight"
 HEADS = ("head.weight", "head.bias", "head_dist.weight", "head_dist.bias")
 TOKENS = ("cls_token", "dist_token")
+# What a recursive unit has beyond its blocks.
+MIXTURE = r"blocks\.\d+\.(router|step_transforms|norm)\."
 # Facts about a file rather than weights.
 GRID_KEY = "pos_embed_grid"
 
@@ -131,7 +133,8 @@ def load_checkpoint(
         model: The SRViT to fill.
         source: A file, or an object as such a file holds it.
         warm_start: Allow the blocks of a plain ViT in a recursive model: its router, step
-            transforms and mixture norms then keep their initial values.
+            transforms and mixture norms then keep their initial values. Also allow another number
+            of recursion steps: those that both have are kept, further ones keep initial values.
         use_ema: Prefer averaged weights where a file has both.
         name: What messages call a source that is not a file.
 
@@ -235,6 +238,9 @@ def convert(
         if change:
             report.resized["pos_embed"] = change
 
+    if warm_start:
+        _fit_steps(state, target, report)
+
     result: StateDict = {}
     problems: list[str] = []
     for name, own in target.items():
@@ -334,6 +340,23 @@ def _fold_plain(state: StateDict, model: nn.Module, source: str) -> StateDict:
     return folded
 
 
+def _fit_steps(state: StateDict, target: Mapping[str, Tensor], report: LoadReport) -> None:
+    """Fit routers and step transforms to another number of recursion steps, in place.
+
+    A router's rows and the transforms of the steps that both have are kept; further ones start at
+    the model's initial values, or are dropped.
+    """
+    for name in [name for name in state if re.match(MIXTURE, name)]:
+        own, value = target.get(name), state[name]
+        if own is None:
+            report.dropped.append(name)
+            del state[name]
+        elif "router.proj" in name and value.shape[1:] == own.shape[1:] and len(value) != len(own):
+            common = min(len(value), len(own))
+            state[name] = torch.cat([value[:common].to(own), own[common:]])
+            report.resized[name] = f"{len(value)} -> {len(own)} steps"
+
+
 def _fit_pos_embed(
     value: Tensor, grid: tuple[int, int], own: Tensor, model: nn.Module
 ) -> tuple[Tensor, str]:
@@ -374,7 +397,7 @@ def _source_grid(
 
 def _may_lack(name: str, warm_start: bool) -> bool:
     """Whether a file may be without this tensor: heads, tokens, and at a warm start the mixture."""
-    mixture = re.match(r"blocks\.\d+\.(router|step_transforms|norm)\.", name)
+    mixture = re.match(MIXTURE, name)
     return name in HEADS or name in TOKENS or (warm_start and mixture is not None)
 
 

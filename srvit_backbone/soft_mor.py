@@ -11,11 +11,14 @@ Tokens are ``(B, N, C)`` throughout; class and distillation tokens are tokens li
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import torch
 import torch.nn.functional as F
-from timm.models import checkpoint
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from srvit_backbone.windows import Windows
 
 AGGREGATIONS = ("soft", "hard", "last")
 LayerNorm = partial(nn.LayerNorm, eps=1e-6)
@@ -107,7 +110,7 @@ class RecursiveUnit(nn.Module):
         self.recursion_depth = recursion_depth
         self.depth = len(blocks) // copies
         self.share_blocks = share_blocks
-        self.grad_checkpointing = False
+        self.grad_checkpointing: bool | str = False
         self.blocks = nn.ModuleList(blocks)
         self.step_transforms = nn.ModuleList(
             StepTransform(dim) if step_transform else nn.Identity()
@@ -117,36 +120,83 @@ class RecursiveUnit(nn.Module):
         self.router = SoftRouter(dim, recursion_depth, aggregation == "hard") if mixes else None
         self.norm = LayerNorm(dim) if mixes else None
 
-    def run_step(self, x: Tensor, step: int) -> Tensor:
+    def run_step(self, x: Tensor, step: int, windows: Windows | None = None) -> Tensor:
         """Step ``step`` (from 0) of the recursion, (B, N, C) -> (B, N, C)."""
         if step > 0:
             x = self.step_transforms[step - 1](x)
         first = 0 if self.share_blocks else step * self.depth
         for index in range(first, first + self.depth):
-            x = run_block(self.blocks[index], x, self.grad_checkpointing)
+            # The unit ends with global attention.
+            end = step + 1 == self.recursion_depth and index + 1 == first + self.depth
+            x = run_block(self.blocks[index], x, self.grad_checkpointing, None if end else windows)
         return x
 
-    def forward(self, x: Tensor) -> Tensor:
-        """(B, N, C) -> (B, N, C)."""
+    def forward(self, x: Tensor, windows: Windows | None = None) -> Tensor:
+        """(B, N, C) -> (B, N, C).
+
+        Args:
+            x: Tokens.
+            windows: Run all blocks on these windows but the last block of the last step.
+        """
         if self.router is None or self.norm is None:
             for step in range(self.recursion_depth):
-                x = self.run_step(x, step)
+                x = self.run_step(x, step, windows)
             return x
         weights = self.router(x)  # (B, N, T)
         # Accumulated step by step: stacking the steps would hold T feature maps at once.
         mixture = x.new_zeros(())
         for step in range(self.recursion_depth):
-            x = self.run_step(x, step)
-            mixture = torch.addcmul(mixture, weights[..., step : step + 1], self.norm(x))
+            x = self.run_step(x, step, windows)
+            share = weights[..., step : step + 1]
+            if self.grad_checkpointing and torch.is_grad_enabled():
+                # Else the normalised tokens of every step are stored.
+                mixture = checkpoint(self._mix, mixture, share, x, use_reentrant=False)
+            else:
+                mixture = self._mix(mixture, share, x)
         return mixture
 
+    def _mix(self, mixture: Tensor, share: Tensor, x: Tensor) -> Tensor:
+        return torch.addcmul(mixture, share, self.norm(x))
 
-def run_block(block: nn.Module, x: Tensor, grad_checkpointing: bool) -> Tensor:
+
+def run_block(
+    block: nn.Module, x: Tensor, grad_checkpointing: bool | str, windows: Windows | None = None
+) -> Tensor:
     """Apply a block, recomputing its activations in the backward pass if asked.
 
-    The non-re-entrant kind only: the re-entrant one marks a parameter ready once per call, which
-    stops DistributedDataParallel as soon as a block is used twice.
+    Args:
+        block: A ViT block.
+        x: Tokens (B, N, C).
+        grad_checkpointing: False stores all activations, True recomputes them, "keep_attention"
+            (torch 2.5 or later) recomputes all but the outputs of fused attention.
+        windows: Run the block on these windows.
     """
-    if grad_checkpointing and torch.is_grad_enabled():
-        return checkpoint(block, x, use_reentrant=False)
-    return block(x)
+
+    def run(x: Tensor) -> Tensor:
+        if windows is None:
+            return block(x)
+        pieces, mask = windows.split(x)
+        return windows.join(block(pieces, attn_mask=mask))
+
+    if not grad_checkpointing or not torch.is_grad_enabled():
+        return run(x)
+    # The non-re-entrant kind only: the re-entrant one marks a parameter ready once per call, which
+    # stops DistributedDataParallel as soon as a block is used twice.
+    if grad_checkpointing == "keep_attention":
+        return checkpoint(run, x, use_reentrant=False, context_fn=_keep_attention)
+    return checkpoint(run, x, use_reentrant=False)
+
+
+def _keep_attention() -> tuple[Any, Any]:
+    from torch.utils.checkpoint import create_selective_checkpoint_contexts
+
+    aten = torch.ops.aten
+    names = (
+        "_scaled_dot_product_flash_attention",
+        "_scaled_dot_product_flash_attention_for_cpu",
+        "_scaled_dot_product_efficient_attention",
+        "_scaled_dot_product_cudnn_attention",
+    )
+    return create_selective_checkpoint_contexts(
+        [getattr(aten, name).default for name in names if hasattr(aten, name)]
+    )

@@ -7,6 +7,7 @@ patches row by row. Only the patch embedding and the outputs that say so are spa
 
 import math
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any
 
 import torch
@@ -16,6 +17,7 @@ from torch import Tensor, nn
 
 from srvit_backbone.layer_depth import layer_depth, num_layers, stage_depths
 from srvit_backbone.soft_mor import AGGREGATIONS, LayerNorm, RecursiveUnit, run_block
+from srvit_backbone.windows import Windows
 
 POOLINGS = ("token", "avg", "")
 # Standard deviation of the embeddings by initialisation. "deit" is DeiT's rule, for widths of 384
@@ -56,6 +58,10 @@ class SRViT(nn.Module):
         global_pool: What the classifier reads: "token" (class token), "avg" (mean of patches), or
             "" for all tokens.
         init: "deit" or "fan_in", see INITS.
+        window_size: Side in tokens of attention windows, for large images; 0, the paper's, for
+            global attention everywhere. With windows, global are the end of each unit and the last
+            block (T = 1: the last block of each of ``unit_depths``, and the last block). Needs no
+            other weights.
 
     Raises:
         ValueError: An argument is outside its range.
@@ -80,10 +86,13 @@ class SRViT(nn.Module):
         distilled: bool = False,
         global_pool: str = "token",
         init: str = "deit",
+        window_size: int = 0,
     ) -> None:
         super().__init__()
         unit_depths = tuple(unit_depths)
-        _check_arguments(embed_dim, num_heads, unit_depths, recursion_depth, aggregation, init)
+        _check_arguments(
+            embed_dim, num_heads, unit_depths, recursion_depth, aggregation, init, window_size
+        )
         _check_pooling(global_pool, distilled)
 
         self.num_classes = num_classes
@@ -91,9 +100,10 @@ class SRViT(nn.Module):
         self.unit_depths = unit_depths
         self.recursion_depth = recursion_depth
         self.global_pool = global_pool
+        self.window_size = window_size
         self.num_prefix_tokens = 2 if distilled else 1
         self.distilled_training = distilled
-        self.grad_checkpointing = False
+        self.grad_checkpointing: bool | str = False
 
         self.patch_embed = PatchEmbed(
             img_size=img_size,
@@ -115,7 +125,8 @@ class SRViT(nn.Module):
         num_positions = self.num_prefix_tokens + math.prod(self.grid_size)
         self.pos_embed = nn.Parameter(torch.empty(1, num_positions, embed_dim))
 
-        rates = torch.linspace(0, drop_path_rate, num_layers(unit_depths)).tolist()
+        last = num_layers(unit_depths) - 1
+        rates = [drop_path_rate * index / last for index in range(last + 1)]
 
         def plain_blocks(first: int, depth: int) -> list[nn.Module]:
             return [
@@ -150,6 +161,8 @@ class SRViT(nn.Module):
                 self.blocks.extend(plain_blocks(first, depth))
             first += depth
         self._first_feature = 0 if recursion_depth == 1 else 1
+        unit_ends = set(accumulate(unit_depths)) if recursion_depth == 1 else set()
+        self._global_blocks = unit_ends | {len(self.blocks) - 1}
         self.feature_info = [
             {"num_chs": embed_dim, "reduction": patch_size, "module": f"blocks.{index}"}
             for index in range(self._first_feature, len(self.blocks))
@@ -181,9 +194,9 @@ class SRViT(nn.Module):
 
     def forward_features(self, x: Tensor) -> Tensor:
         """Image (B, in_chans, H, W) -> tokens after the final norm (B, P + N, C)."""
-        x, _ = self._embed(x)
-        for block in self.blocks:
-            x = self._run(block, x)
+        x, grid = self._embed(x)
+        for index in range(len(self.blocks)):
+            x = self._run(index, x, grid)
         return self.norm(x)
 
     def forward_head(self, x: Tensor, pre_logits: bool = False) -> Tensor | tuple[Tensor, Tensor]:
@@ -237,10 +250,8 @@ class SRViT(nn.Module):
         stop_early = stop_early or intermediates_only
         x, grid = self._embed(x)
         features = []
-        for index, block in enumerate(
-            self.blocks[: max(wanted) + 1] if stop_early else self.blocks
-        ):
-            x = self._run(block, x)
+        for index in range(max(wanted) + 1 if stop_early else len(self.blocks)):
+            x = self._run(index, x, grid)
             if index not in wanted:
                 continue
             tokens = self.norm(x) if norm else x
@@ -273,10 +284,10 @@ class SRViT(nn.Module):
             )
         x, grid = self._embed(x)
         weights = []
-        for block in self.blocks[:-1]:
+        for index, block in enumerate(self.blocks[:-1]):
             if isinstance(block, RecursiveUnit) and block.router is not None:
                 weights.append(to_spatial(block.router(x)[:, self.num_prefix_tokens :], grid))
-            x = self._run(block, x)
+            x = self._run(index, x, grid)
         return weights
 
     def _embed(self, x: Tensor) -> tuple[Tensor, torch.Size]:
@@ -291,10 +302,15 @@ class SRViT(nn.Module):
         )
         return x + pos_embed, grid
 
-    def _run(self, block: nn.Module, x: Tensor) -> Tensor:
-        # A unit recomputes block by block: recomputing it as one would hold all its steps at once.
-        unit = isinstance(block, RecursiveUnit)
-        return run_block(block, x, self.grad_checkpointing and not unit)
+    def _run(self, index: int, x: Tensor, grid: tuple[int, int]) -> Tensor:
+        block = self.blocks[index]
+        windows = None
+        if self.window_size and index not in self._global_blocks:
+            windows = Windows(self.window_size, grid, self.num_prefix_tokens)
+        if isinstance(block, RecursiveUnit):
+            # It recomputes block by block: recomputed as one it would hold all its steps at once.
+            return block(x, windows)
+        return run_block(block, x, self.grad_checkpointing, windows)
 
     def _grid_of(self, size: tuple[int, int]) -> tuple[int, int]:
         return self.patch_embed.dynamic_feat_size(size)
@@ -338,8 +354,18 @@ class SRViT(nn.Module):
         return lambda name: min(1, self.layer_depth(name)) + (self.layer_depth(name) > last)
 
     @torch.jit.ignore
-    def set_grad_checkpointing(self, enable: bool = True) -> None:
-        """Recompute every block application in the backward pass instead of storing it."""
+    def set_grad_checkpointing(self, enable: bool | str = True) -> None:
+        """Recompute every block application in the backward pass instead of storing it.
+
+        Args:
+            enable: "keep_attention" stores the outputs of fused attention nevertheless: at large
+                images a good part of the recomputing is saved, for C values a token and block.
+
+        Raises:
+            ValueError: Another value.
+        """
+        if enable not in (False, True, "keep_attention"):
+            raise ValueError(f"checkpointing {enable!r}: must be False, True or 'keep_attention'")
         self.grad_checkpointing = enable
         for block in self.blocks:
             if isinstance(block, RecursiveUnit):
@@ -405,6 +431,7 @@ def _check_arguments(
     recursion_depth: int,
     aggregation: str,
     init: str,
+    window_size: int,
 ) -> None:
     if num_heads < 1 or embed_dim % num_heads:
         raise ValueError(f"embed_dim={embed_dim} must be a multiple of num_heads={num_heads}")
@@ -416,6 +443,8 @@ def _check_arguments(
         raise ValueError(f"recursion_depth={recursion_depth}: must be 1 (no recursion) or more")
     if aggregation not in AGGREGATIONS:
         raise ValueError(f"aggregation={aggregation!r}: must be one of {AGGREGATIONS}")
+    if window_size < 0:
+        raise ValueError(f"window_size={window_size}: must be 0 (global attention) or more")
     if init not in INITS:
         raise ValueError(f"init={init!r}: must be one of {tuple(INITS)}")
 

@@ -257,3 +257,31 @@ def test_load_pretrained_takes_classes_and_tokens_from_the_file(tmp_path, distil
         assert torch.equal(model(x), source(x))
     with pytest.raises(ValueError, match="choose one of"):
         load_pretrained("srvit_nano", tmp_path / "w.safetensors")
+
+
+@pytest.mark.parametrize(("old", "new"), [(2, 3), (3, 2)])
+def test_another_number_of_steps_is_a_warm_start(tiny, old, new):
+    source, model = tiny(recursion_depth=old), tiny(recursion_depth=new)
+    with torch.no_grad():
+        for parameter in source.parameters():
+            parameter.add_(1.0)
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    with pytest.raises(CheckpointError, match="router"):
+        load_checkpoint(model, source.state_dict())
+    report = load_checkpoint(model, source.state_dict(), warm_start=True)
+    after, given = model.state_dict(), source.state_dict()
+    common = min(old, new)
+    for name, value in after.items():
+        if "router.proj" in name:
+            torch.testing.assert_close(value[:common], given[name][:common])
+            torch.testing.assert_close(value[common:], before[name][common:])
+            assert report.resized[name] == f"{old} -> {new} steps"
+        elif name in given:
+            torch.testing.assert_close(value, given[name])
+        else:
+            torch.testing.assert_close(value, before[name])
+            assert name in report.initialised
+    extra = {name for name in before if "step_transforms.1" in name}
+    assert set(report.initialised) == (extra if new > old else set())
+    dropped = {name for name in given if "step_transforms.1" in name}
+    assert set(report.dropped) == (dropped if new < old else set())

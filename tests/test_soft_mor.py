@@ -1,6 +1,7 @@
 import pytest
 import torch
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from srvit_backbone import RecursiveUnit, SoftRouter
 
@@ -108,3 +109,40 @@ def test_bad_arguments(settings, word):
     arguments = {"blocks": make_blocks(2), "dim": DIM, "recursion_depth": STEPS, **settings}
     with pytest.raises(ValueError, match=word):
         RecursiveUnit(**arguments)
+
+
+class CountAttention(TorchDispatchMode):
+    """Counts fused attention calls."""
+
+    def __init__(self):
+        super().__init__()
+        self.count = 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        name = str(function)
+        self.count += "scaled_dot_product" in name and "backward" not in name
+        return function(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("window_size", [0, 2])
+def test_checkpointing_policies_recompute_what_they_say_and_change_nothing(tiny, window_size):
+    model = tiny(recursion_depth=2, window_size=window_size)
+    image = torch.randn(2, 3, 64, 64)
+    gradients, counts = {}, {}
+    for policy in (False, True, "keep_attention"):
+        model.set_grad_checkpointing(policy)
+        model.zero_grad()
+        with CountAttention() as counter:
+            model(image).square().sum().backward()
+        counts[policy] = counter.count
+        gradients[policy] = [p.grad.clone() for p in model.parameters()]
+    depth = model.effective_depth
+    assert counts == {False: depth, True: 2 * depth, "keep_attention": depth}
+    for policy in (True, "keep_attention"):
+        for ours, reference in zip(gradients[policy], gradients[False], strict=True):
+            torch.testing.assert_close(ours, reference, atol=1e-6, rtol=1e-5)
+
+
+def test_an_unknown_policy_is_refused(tiny):
+    with pytest.raises(ValueError, match="keep_attention"):
+        tiny().set_grad_checkpointing("attention")
