@@ -7,20 +7,29 @@ import os
 import signal
 import subprocess
 import sys
+import tarfile
 import time
 
+import numpy as np
 import pytest
 import timm
 import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
 from conftest import ROOT, assert_one_line_error, run_tool
 from omegaconf import OmegaConf
+from PIL import Image
 from safetensors.torch import load_file
 from timm.scheduler import create_scheduler_v2
 from torch import nn
 
 from srvit_backbone.errors import InputError
+from srvit_backbone.pretrain.data import build_data, own_share
 from srvit_backbone.pretrain.distill import HardDistillation, base_loss, build_teacher
 from srvit_backbone.pretrain.recipe import load_recipe, plan_batch
+
+sys.path.insert(0, str(ROOT / "tools"))
+import train_imagenet  # noqa: E402
 
 RECIPES = ROOT / "pretrained" / "recipes"
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
@@ -239,14 +248,25 @@ def test_two_processes_resume_the_same(digits, tmp_path):
     assert rows(tmp_path / "killed") == rows(whole)
 
 
-def test_accumulated_batches_give_the_whole_batchs_weights(digits, tmp_path):
+def test_accumulation_and_processes_give_the_whole_batchs_weights(digits, tmp_path):
     plain = ("scale=[1.0,1.0]", "epochs=1")
     assert train(digits, tmp_path / "whole", *plain).returncode == 0
     parts = train(digits, tmp_path / "parts", *plain, "max_batch_per_process=64")
     assert "4 micro-batches x 64 images" in parts.stdout
-    first, second = weights(tmp_path / "parts"), weights(tmp_path / "whole")
-    for name, value in second["state_dict"].items():
-        torch.testing.assert_close(first["state_dict"][name], value, atol=2e-3, rtol=1e-3)
+    subprocess.run(
+        [
+            *(sys.executable, "-m", "torch.distributed.run", "--standalone"),
+            *("--nproc-per-node", "2", str(ROOT / "tools" / "train_imagenet.py"), *SHORT, *plain),
+            *(f"data={digits}", f"output={tmp_path / 'two'}"),
+        ],
+        check=True,
+        capture_output=True,
+    )
+    whole = weights(tmp_path / "whole")["state_dict"]
+    for other in ("parts", "two"):
+        found = weights(tmp_path / other)["state_dict"]
+        for name, value in whole.items():
+            torch.testing.assert_close(found[name], value, atol=2e-3, rtol=1e-3)
 
 
 def test_wrapped_model_has_deits_weight_decay(run):
@@ -284,6 +304,93 @@ def test_bad_input_is_one_line(digits, tmp_path, options, words):
     assert_one_line_error(process, words)
 
 
+@pytest.mark.parametrize(("classes", "kept"), [(10, True), (7, False)])
+def test_384_from_a_distilled_file_keeps_both_heads_if_the_classes_match(tmp_path, classes, kept):
+    """Field report 19."""
+    source = timm.create_model("srvit_nano_t3", num_classes=10, distilled=True)
+    torch.save({"state_dict": source.state_dict()}, tmp_path / "best.pth")
+    overrides = [
+        *(f"init={tmp_path / 'best.pth'}", "model=srvit_nano_t3"),
+        *("distilled=true", "teacher=regnety_160"),
+    ]
+    recipe = load_recipe(RECIPES, ["finetune_384"], overrides)
+    model = train_imagenet.build_model(recipe, classes)
+    for name in ("head", "head_dist"):
+        same = torch.equal(getattr(model, name).weight[:7], getattr(source, name).weight[:7])
+        assert same == kept
+    assert model.grid_size == (24, 24)
+
+
+def test_tar_files_give_what_their_folders_give(digits, run, tmp_path):
+    folder = tmp_path / "tars"
+    folder.mkdir()
+    for split in ("train", "val"):
+        with tarfile.open(folder / f"{split}.tar", "w") as archive:
+            archive.add(digits / split, arcname=".")
+    process = train(folder, run[0], "--eval-only", f"init={run[0] / 'last.pth'}")
+    assert process.returncode == 0, process.stderr
+    top1 = float(rows(run[0])[-1]["top1"])
+    assert f'"top1": {top1:.3f}'[:14] in process.stdout
+    assert train(folder, tmp_path / "out", "epochs=1").returncode == 0
+    process = train(folder / "train.tar", tmp_path / "one")
+    assert_one_line_error(process, "train.tar and val.tar")
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_damaged_picture_is_named_and_skipped_only_if_asked(tmp_path, workers):
+    data = write_pictures(tmp_path / "data", 16)
+    damaged = sorted((data / "train").rglob("*.png"))[3]
+    damaged.write_bytes(damaged.read_bytes()[:60])
+    options = ("batch_size=8", "lr_batch_size=8", "epochs=1", f"num_workers={workers}")
+    process = train(data, tmp_path / "strict", *options)
+    assert_one_line_error(process, damaged.name, "skip_corrupt=true")
+    process = train(data, tmp_path / "skipping", *options, "skip_corrupt=true")
+    assert process.returncode == 0, process.stderr
+
+
+def write_pictures(folder, count):
+    """``count`` training pictures in two classes, and as many for validation."""
+    for split in ("train", "val"):
+        for index in range(count):
+            part = folder / split / str(index % 2)
+            part.mkdir(parents=True, exist_ok=True)
+            pixels = np.random.default_rng(index).integers(0, 256, (64, 64, 3), np.uint8)
+            Image.fromarray(pixels).save(part / f"{index:04d}.png")
+    return folder
+
+
+def count_batches(rank, world, folder, count, result):
+    dist.init_process_group("gloo", f"file://{result}.init", rank=rank, world_size=world)
+    recipe = load_recipe(RECIPES, [], [f"data={folder}", "img_size=32", "num_workers=0"])
+    data = build_data(recipe, 8, torch.device("cpu"))
+    produced = 0
+    for images, targets in data.train:
+        produced += 1
+        if len(images) % 2 == 0:
+            data.mixup(images, targets)
+    left, seen = own_share(data.val_images), []
+    for images, _ in data.val:
+        kept = images[: min(left, len(images))]
+        left -= len(kept)
+        seen += [round(image.double().sum().item(), 4) for image in kept]
+    torch.save((len(data.train), produced, seen), f"{result}.{rank}")
+    dist.destroy_process_group()
+
+
+@pytest.mark.parametrize("world", [1, 2])
+@pytest.mark.parametrize("count", [10, 255, 300, 1000])
+def test_loader_tells_its_length_and_validation_sees_each_image_once(tmp_path, count, world):
+    folder = write_pictures(tmp_path / "data", count)
+    result = str(tmp_path / "result")
+    mp.spawn(count_batches, (world, folder, count, result), nprocs=world)
+    parts = [torch.load(f"{result}.{rank}") for rank in range(world)]
+    seen = [value for _, _, values in parts for value in values]
+    assert len(seen) == count
+    assert len(set(seen)) == count
+    for announced, produced, _ in parts:
+        assert announced == produced
+
+
 def test_other_recipe_does_not_resume(digits, run):
     process = train(digits, run[0], "--resume", "lr=0.5")
     assert_one_line_error(process, "another recipe", "lr was 0.002, is 0.5")
@@ -303,6 +410,10 @@ def test_published_weights_are_the_best_ones_and_checked(run, tmp_path):
     record = json.loads((folder / "index.json").read_text())["srvit_nano_t3"]
     assert record["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
     assert (record["resolution"], record["top1"]) == (64, round(best["best"], 2))
+    assert "train_imagenet.py digits" in record["command"]
+    page = (folder / "README.md").read_text()
+    assert page.count("srvit_nano_t3.safetensors") == 1
+    assert record["sha256"][:16] in page
     assert run_tool("publish_weights.py", "--check", "--folder", folder).returncode == 0
     path.write_bytes(path.read_bytes()[:-1] + b"x")
     process = run_tool("publish_weights.py", "--check", "--folder", folder)

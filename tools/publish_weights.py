@@ -3,8 +3,9 @@
     python tools/publish_weights.py output/pretrain/srvit_s_t3
     python tools/publish_weights.py --check
 
-Writes pretrained/<variant>.safetensors and records it in pretrained/index.json (variant, recipe,
-resolution, top-1, sha256, command, git revision). --check compares the files there with it.
+Writes pretrained/<variant>.safetensors and records it (variant, recipe, resolution, top-1, sha256,
+command, git revision) in pretrained/index.json and as a line of the table in pretrained/README.md.
+--check compares the files there with the index.
 """
 
 import argparse
@@ -21,6 +22,8 @@ from safetensors.torch import save_file
 from srvit_backbone.checkpoint import convert, read, unwrap
 from srvit_backbone.errors import InputError, run_program
 
+# The last section of the folder's README, which is written anew.
+HEADING = "## Files made here"
 FOLDER = Path(__file__).parents[1] / "pretrained"
 
 
@@ -61,8 +64,31 @@ def publish(run: Path, folder: Path) -> dict[str, object]:
         "top1": round(content["best"], 2),
         "sha256": sha256(target),
         "recipe": OmegaConf.to_container(recipe),
+        "command": (run / "command.txt").read_text().splitlines()[0],
         "revision": revision,
     }
+
+
+def table(index: dict[str, dict]) -> str:
+    """The records as a Markdown table."""
+    lines = [
+        "| file | data | resolution | top-1 | command | revision | sha256 |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    lines += [
+        f"| `{variant}.safetensors` | {record['data']} | {record['resolution']} | "
+        f"{record['top1']} | `{record['command']}` | {record['revision'][:10]} | "
+        f"`{record['sha256'][:16]}` |"
+        for variant, record in index.items()
+    ]
+    return "\n".join(lines)
+
+
+def write(path: Path, text: str) -> None:
+    """Write a text file, whole or not at all."""
+    unfinished = path.with_suffix(".unfinished")
+    unfinished.write_text(text)
+    os.replace(unfinished, path)
 
 
 def load_index(folder: Path) -> dict[str, dict]:
@@ -102,9 +128,10 @@ def main() -> None:
         parser.error("name a run, or --check")
     record = publish(args.run, args.folder)
     index = {**load_index(args.folder), str(record["variant"]): record}
-    unfinished = args.folder / "index.unfinished"
-    unfinished.write_text(json.dumps(index, indent=2) + "\n")
-    os.replace(unfinished, args.folder / "index.json")
+    write(args.folder / "index.json", json.dumps(index, indent=2) + "\n")
+    page = args.folder / "README.md"
+    before, heading, _ = (page.read_text() if page.is_file() else "").partition(HEADING)
+    write(page, f"{before}{heading or HEADING}\n\n{table(index)}\n")
     print(f"{record['variant']}: top-1 {record['top1']}, sha256 {record['sha256']}")
 
 

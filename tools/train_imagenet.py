@@ -15,6 +15,7 @@ import argparse
 import json
 import logging
 import os
+import shlex
 import sys
 from pathlib import Path
 
@@ -116,6 +117,8 @@ def prepare_output(recipe: DictConfig, args: argparse.Namespace) -> Path:
             try:
                 folder.mkdir(parents=True, exist_ok=True)
                 OmegaConf.save(OmegaConf.create(resolved), saved)
+                with (folder / "command.txt").open("a") as commands:
+                    commands.write(f"{shlex.join(sys.argv)}\n")
                 handlers.append(logging.FileHandler(folder / "log.txt"))
             except OSError as error:
                 raise InputError(f"cannot write to output={folder}: {error}") from None

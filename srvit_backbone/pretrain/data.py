@@ -7,10 +7,19 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from omegaconf import DictConfig
-from timm.data import Mixup, create_dataset, create_loader
+from timm.data import ImageDataset, Mixup, auto_augment, create_dataset, create_loader
 from timm.data.constants import IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD
 
 from srvit_backbone.errors import InputError
+
+
+def _posterize(image: Any, bits_to_keep: int, **settings: Any) -> Any:
+    # At its highest magnitude timm asks for 0 bits, which recent Pillow refuses.
+    return auto_augment.posterize(image, max(1, bits_to_keep), **settings)
+
+
+for _name in ("Posterize", "PosterizeIncreasing", "PosterizeOriginal"):
+    auto_augment.NAME_TO_OP[_name] = _posterize
 
 
 @dataclass
@@ -89,6 +98,26 @@ def build_data(
     return Data(train_loader, val_loader, len(val), mixup, len(classes))
 
 
+class StrictImages(ImageDataset):
+    """timm's dataset, which goes on to the next picture where one cannot be opened, but strict."""
+
+    def __getitem__(self, index: int) -> Any:
+        """Picture and label.
+
+        Raises:
+            InputError: The file is no picture, or damaged.
+        """
+        self._max_retries = 1
+        try:
+            return super().__getitem__(index)
+        except (RuntimeError, OSError) as error:
+            name = self.filename(index, absolute=True)
+            raise InputError(
+                f"{name} cannot be opened as a picture: mend or remove it, or set "
+                "skip_corrupt=true to skip such files"
+            ) from error
+
+
 def own_share(images: int) -> int:
     """Validation images of this process: timm's sampler repeats some to fill the last batch."""
     return len(range(dist.get_rank(), images, dist.get_world_size()))
@@ -97,12 +126,18 @@ def own_share(images: int) -> int:
 def _open(recipe: DictConfig, split: str, is_training: bool) -> Any:
     if not recipe.dataset and not os.path.exists(recipe.data):
         raise InputError(
-            f"no data at {recipe.data}: data=FOLDER has train/ and val/, a folder a class in each"
+            f"no data at {recipe.data}: data=FOLDER has train/ and val/, or train.tar and val.tar, "
+            "with a folder a class in each"
         )
+    if not recipe.dataset and os.path.isfile(recipe.data):
+        raise InputError(
+            f"{recipe.data} is one file: data=FOLDER needs both splits, e.g. train.tar and val.tar"
+        )
+    tar = os.path.join(recipe.data, "train.tar" if is_training else "val.tar")
     try:
         dataset = create_dataset(
             recipe.dataset,
-            root=recipe.data,
+            root=tar if os.path.isfile(tar) else recipe.data,
             split=split,
             is_training=is_training,
             seed=recipe.seed,
@@ -112,11 +147,14 @@ def _open(recipe: DictConfig, split: str, is_training: bool) -> Any:
         raise InputError(f"cannot read the {split} split of {recipe.data}: {error}") from error
     if size == 0:
         raise InputError(f"the {split} split of {recipe.data} is empty")
+    if isinstance(dataset, ImageDataset) and not recipe.skip_corrupt:
+        return StrictImages(recipe.data, reader=dataset.reader)
     return dataset
 
 
 def _classes(dataset: Any) -> list[str]:
-    index = getattr(dataset.reader, "class_to_idx", None)
+    reader = dataset.reader  # of folders or of a tar file
+    index = getattr(reader, "class_to_idx", None) or getattr(reader, "class_name_to_idx", None)
     if not index:
         raise InputError("the data set's reader does not name its classes")
     return sorted(index, key=index.get)
