@@ -48,8 +48,8 @@ dataloader.train.num_workers = dataloader.test.num_workers = 0
 
 train.output_dir = "output/demo"
 train.init_checkpoint = ""
-train.max_iter = 900
-train.eval_period = train.checkpointer.period = 300
+train.max_iter = 600
+train.eval_period = train.checkpointer.period = 200
 optimizer.lr = 1e-3
 optimizer.params.lr_decay_rate = 1.0
 lr_multiplier.warmup_length = 50 / train.max_iter

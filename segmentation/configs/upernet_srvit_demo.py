@@ -75,12 +75,12 @@ val_dataloader = dict(
 )
 test_dataloader = val_dataloader
 del folders
-max_iters = 1800
+max_iters = 1000
 warmup_iters = 50
 optim_wrapper = dict(optimizer=dict(lr=1e-3), clip_grad=dict(max_norm=1.0))
 param_scheduler = [
     dict(type="LinearLR", start_factor=1e-3, by_epoch=False, begin=0, end=warmup_iters),
     dict(type="PolyLR", eta_min=0.0, power=1.0, begin=warmup_iters, end=max_iters, by_epoch=False),
 ]
-train_cfg = dict(max_iters=max_iters, val_interval=600)
-default_hooks = dict(checkpoint=dict(interval=600), logger=dict(interval=20))
+train_cfg = dict(max_iters=max_iters, val_interval=500)
+default_hooks = dict(checkpoint=dict(interval=500), logger=dict(interval=20))
