@@ -1,11 +1,33 @@
 """Reading pictures, and putting several on one sheet."""
 
 from collections.abc import Iterable
+from pathlib import Path
 
 import numpy as np
 from PIL import Image, ImageOps
 
 from srvit_backbone.errors import InputError
+
+SUFFIXES = {".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff"}
+
+
+def find_pictures(inputs: list[str]) -> list[Path]:
+    """The files named, and the pictures in the folders named.
+
+    Raises:
+        InputError: There is none.
+    """
+    found: list[Path] = []
+    for path in map(Path, inputs):
+        if path.is_dir():
+            found += sorted(p for p in path.iterdir() if p.suffix.lower() in SUFFIXES)
+        elif path.is_file():
+            found.append(path)
+        else:
+            raise InputError(f"no picture or folder {path}")
+    if not found:
+        raise InputError(f"no pictures ({', '.join(sorted(SUFFIXES))}) in {', '.join(inputs)}")
+    return found
 
 
 def read_image(path: str) -> np.ndarray:

@@ -10,6 +10,7 @@ from detectron2.config import LazyConfig, get_cfg, instantiate
 from detectron2.modeling import build_model
 from detectron2.structures import Boxes, Instances
 from detectron2.utils.events import EventStorage
+from paper import FIGURES
 from safetensors.torch import save_file
 from torch import nn
 
@@ -24,16 +25,7 @@ from srvit_backbone.adapters.d2_engine import load_initial_weights
 from srvit_backbone.adapters.d2_flops import count_gflops
 
 CONFIGS = sorted((ROOT / "detection" / "configs").glob("mask_rcnn_*.py"))
-# Table 4, COCO half: parameters in millions, FLOPs in 1e9, both of the whole detector.
-TABLE_4 = {
-    "deit_s": (45.9, 378.5),
-    "deit_b": (113.8, 654.6),
-    "srvit_s_t2": (46.5, 453.6),
-    "srvit_s_t3": (47.1, 528.8),
-    "srvit_s_t4": (47.7, 603.9),
-    "srvit_b_t2": (64.7, 583.9),
-    "srvit_b_t3": (65.8, 717.4),
-}
+TABLE_4 = FIGURES["coco"]
 
 
 def load(name):
@@ -269,8 +261,7 @@ def test_recipe_is_the_papers():
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TABLE_4)
 def test_table_4_coco(name):
-    params, gflops = TABLE_4[name]
     model = instantiate(load(name).model)
     count = sum(p.numel() for p in model.parameters())
-    assert round(count / 1e6, 1) == params
-    assert round(count_gflops(model, 1024, 1024), 1) == gflops
+    assert round(count / 1e6, 1) == TABLE_4[name]["params"]
+    assert round(count_gflops(model, 1024, 1024), 1) == TABLE_4[name]["flops"]

@@ -4,13 +4,12 @@
         --weights output/demo/model_best.pth --input datasets/coins/coins.png \\
         --output output/pictures
     python tools/demo.py --config-file output/demo_seg/upernet_srvit_demo.py \\
-        --weights output/demo_seg/iter_1200.pth --input my_pictures/ --output output/pictures
+        --weights output/demo_seg/iter_1000.pth --input my_pictures/ --output output/pictures
 
 Takes configs of detection/ and segmentation/, best as a run has saved them.
 """
 
 import argparse
-import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -19,31 +18,12 @@ import numpy as np
 import torch
 from PIL import Image
 
+from srvit_backbone.adapters.any_config import is_segmentation
 from srvit_backbone.errors import InputError, run_program
-from srvit_backbone.pictures import read_image
+from srvit_backbone.pictures import find_pictures, read_image
 
-SUFFIXES = {".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff"}
 # Picture (H, W, 3) -> the same with drawings, and what there is to say about it.
 Draw = Callable[[np.ndarray], tuple[np.ndarray, str]]
-
-
-def find_pictures(inputs: list[str]) -> list[Path]:
-    """The files named, and the pictures in the folders named.
-
-    Raises:
-        InputError: There is none.
-    """
-    found: list[Path] = []
-    for path in map(Path, inputs):
-        if path.is_dir():
-            found += sorted(p for p in path.iterdir() if p.suffix.lower() in SUFFIXES)
-        elif path.is_file():
-            found.append(path)
-        else:
-            raise InputError(f"no picture or folder {path}")
-    if not found:
-        raise InputError(f"no pictures ({', '.join(sorted(SUFFIXES))}) in {', '.join(inputs)}")
-    return found
 
 
 def detector(args: argparse.Namespace) -> Draw:
@@ -86,14 +66,6 @@ def segmentor(args: argparse.Namespace) -> Draw:
         return draw(image, labels, classes, palette), text
 
     return run
-
-
-def is_segmentation(config_file: str) -> bool:
-    """Whether a config is one of MMEngine."""
-    path = Path(config_file)
-    if not path.is_file():
-        raise InputError(f"no config file {path}")
-    return re.search(r"^(_base_|default_scope)\s*=", path.read_text(), re.MULTILINE) is not None
 
 
 def main() -> None:

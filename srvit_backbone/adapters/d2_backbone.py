@@ -29,7 +29,8 @@ class SRViTBackbone(SRViT, Backbone):
         variant: A name of VARIANTS.
         img_size: Side in pixels of the native position embedding; inputs may have any size.
         out_feature: Name of the feature map.
-        grad_checkpointing: Recompute activations in the backward pass instead of storing them.
+        grad_checkpointing: Recompute activations in the backward pass instead of storing them;
+            "keep_attention" keeps the outputs of attention.
         checkpoint: File with pretrained weights of this variant, "" for none. Detection configs set
             ``train.init_checkpoint`` instead, which is read once and not again on resume.
         **overrides: Arguments of SRViT that win over the variant's, e.g. ``drop_path_rate``.
@@ -43,7 +44,7 @@ class SRViTBackbone(SRViT, Backbone):
         variant: str = "srvit_s_t3",
         img_size: int = 1024,
         out_feature: str = "last_feat",
-        grad_checkpointing: bool = False,
+        grad_checkpointing: bool | str = False,
         checkpoint: str = "",
         **overrides: Any,
     ) -> None:

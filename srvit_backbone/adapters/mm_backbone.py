@@ -34,7 +34,8 @@ class SRViTBackbone(SRViT, BaseModule):
             last block; for T = 1 the blocks.
         frozen_stages: -1 to train everything, 0 to freeze the embeddings, n to freeze the first n
             entries of ``blocks`` too (the first block, then the units).
-        with_cp: Recompute activations in the backward pass instead of storing them.
+        with_cp: Recompute activations in the backward pass instead of storing them;
+            "keep_attention" keeps the outputs of attention.
         pretrained: File with weights, as ``init_cfg=dict(type="Pretrained", checkpoint=...)``.
         warm_start: Accept a plain ViT's (DeiT's) blocks in a recursive model.
         init_cfg: MMEngine's initialisation config; a "Pretrained" one is read by
@@ -51,7 +52,7 @@ class SRViTBackbone(SRViT, BaseModule):
         img_size: int | tuple[int, int] = 512,
         out_indices: Sequence[int] = (0, 1, 2, 3),
         frozen_stages: int = -1,
-        with_cp: bool = False,
+        with_cp: bool | str = False,
         pretrained: str | None = None,
         warm_start: bool = False,
         init_cfg: dict | list[dict] | None = None,

@@ -40,7 +40,8 @@ model.backbone.net = L(SRViTBackbone)(
     img_size=1024,
     drop_path_rate=0.1,
     out_feature="last_feat",
-    grad_checkpointing=False,
+    window_size=0,  # tokens; the paper's attention is global
+    grad_checkpointing=False,  # True, or "keep_attention" for a little more memory and less time
 )
 
 # --- data: large-scale jittering on 1024 x 1024 --------------------------------------

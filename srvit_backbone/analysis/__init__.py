@@ -1,0 +1,1 @@
+"""Looking inside trained models: mixture weights and similarity of depths."""

@@ -1,0 +1,36 @@
+"""Every snippet of docs/use_in_your_detector.md runs as it stands."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+from conftest import ROOT
+
+PAGE = (ROOT / "docs" / "use_in_your_detector.md").read_text()
+SNIPPETS = re.findall(r"^## (.+?)$|^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+
+
+def snippets():
+    heading = ""
+    for title, code in SNIPPETS:
+        heading = title or heading
+        if code:
+            yield pytest.param(code, id=heading)
+
+
+def test_no_snippet_is_overlooked():
+    assert len(list(snippets())) == PAGE.count("```python") == PAGE.count("```") // 2
+
+
+@pytest.mark.parametrize("code", snippets())
+def test_snippet(code, tmp_path):
+    process = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert process.returncode == 0, process.stderr[-2000:]
