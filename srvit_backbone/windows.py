@@ -6,7 +6,7 @@ from torch import Tensor
 
 
 class Windows:
-    """Square windows over a grid of tokens.
+    """Square windows over a grid of tokens, of one forward pass.
 
     A block run on them lets each patch attend to its window and the prefix tokens. Every window
     has its own copies of the prefix tokens, so that these attend everywhere; behind the block they
@@ -32,6 +32,7 @@ class Windows:
             0,
             self.rows * self.window[0] - grid[0],
         )
+        self._mask: Tensor | None = None
 
     def split(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
         """Tokens (B, P + N, C) -> windows (B * W, P + S * S, C) and what attention may see there.
@@ -41,12 +42,11 @@ class Windows:
         prefix, patches = x.tensor_split([self.num_prefix_tokens], dim=1)
         patches = self._pieces(patches)
         prefix = prefix.repeat_interleave(self.rows * self.columns, dim=0)
-        mask = None
-        if any(self.padding):
+        if any(self.padding) and self._mask is None:  # once for all blocks of a unit
             inside = self._pieces(x.new_ones(1, self.grid[0] * self.grid[1], 1)).bool()
             mask = F.pad(inside[..., 0], (self.num_prefix_tokens, 0), value=True)
-            mask = mask.repeat(x.shape[0], 1)[:, None, None]
-        return torch.cat([prefix, patches], dim=1), mask
+            self._mask = mask.repeat(x.shape[0], 1)[:, None, None]
+        return torch.cat([prefix, patches], dim=1), self._mask
 
     def join(self, x: Tensor) -> Tensor:
         """Windows (B * W, P + S * S, C) -> tokens (B, P + N, C)."""

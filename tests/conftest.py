@@ -67,3 +67,13 @@ def coins(tmp_path_factory):
     )
     assert process.returncode == 0, process.stderr
     return folder
+
+
+def own_data(coins):
+    """The four paths by which a detector's config takes data of its own."""
+    return {
+        "train_json": coins / "train.json",
+        "train_images": coins / "train",
+        "val_json": coins / "val.json",
+        "val_images": coins / "val",
+    }

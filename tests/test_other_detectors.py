@@ -4,7 +4,7 @@ import json
 
 import pytest
 import torch
-from conftest import ROOT, run_tool
+from conftest import ROOT, own_data, run_tool
 from detectron2.config import LazyConfig, get_cfg, instantiate
 from detectron2.engine import DefaultTrainer
 from detectron2.modeling import build_model
@@ -17,15 +17,9 @@ DETECTORS = ("cascade_mask_rcnn", "retinanet", "fcos")
 
 
 def train(detector, coins, output, *options):
-    data = {
-        "train_json": coins / "train.json",
-        "train_images": coins / "train",
-        "val_json": coins / "val.json",
-        "val_images": coins / "val",
-    }
     process = run_tool(
         *("train_net.py", "--config-file", CONFIGS / f"{detector}_srvit_demo.py"),
-        *[f"own_data.{key}={path}" for key, path in data.items()],
+        *[f"own_data.{key}={path}" for key, path in own_data(coins).items()],
         *(f"train.output_dir={output}", *options),
         timeout=1500,
     )
@@ -68,13 +62,7 @@ def test_it_finds_the_coins(detector, tmp_path):
 
 def test_a_yaml_config_trains_with_detectron2s_own_trainer(coins, tmp_path):
     """What the stock tools/train_net.py does, after the import and add_srvit_config."""
-    data = {
-        "train_json": coins / "train.json",
-        "train_images": coins / "train",
-        "val_json": coins / "val.json",
-        "val_images": coins / "val",
-    }
-    register_own_data(**{key: str(path) for key, path in data.items()})
+    register_own_data(**{key: str(path) for key, path in own_data(coins).items()})
     cfg = get_cfg()
     add_srvit_config(cfg)
     yaml = tmp_path / "config.yaml"

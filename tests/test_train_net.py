@@ -10,7 +10,7 @@ import time
 import numpy as np
 import pytest
 import torch
-from conftest import ROOT, assert_one_line_error, run_tool
+from conftest import ROOT, assert_one_line_error, own_data, run_tool
 from PIL import Image
 
 CONFIG = ROOT / "detection" / "configs" / "mask_rcnn_srvit_demo.py"
@@ -18,17 +18,11 @@ SHORT = ("train.max_iter=6", "train.checkpointer.period=2", "train.eval_period=0
 
 
 def command(coins, output, *options):
-    data = {
-        "train_json": coins / "train.json",
-        "train_images": coins / "train",
-        "val_json": coins / "val.json",
-        "val_images": coins / "val",
-    }
     # A later option wins, so tests can replace any of these.
     return [
         *("--config-file", str(CONFIG)),
         *[option for option in options if option.startswith("--")],
-        *[f"own_data.{key}={path}" for key, path in data.items()],
+        *[f"own_data.{key}={path}" for key, path in own_data(coins).items()],
         f"train.output_dir={output}",
         *[option for option in options if not option.startswith("--")],
     ]

@@ -14,16 +14,13 @@ from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 
-import matplotlib
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
 import numpy as np
 import torch
 from PIL import Image, ImageOps
 from torch import Tensor
 
 from srvit_backbone.analysis.cka import MIN_BATCH, compare, depth_labels
+from srvit_backbone.analysis.figures import check_figure_file, plt, save_figure
 from srvit_backbone.analysis.models import open_backbone, to_input
 from srvit_backbone.errors import InputError, run_program
 from srvit_backbone.pictures import find_pictures, read_image
@@ -79,8 +76,7 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--output", type=Path, required=True, help=".png or .pdf")
     args = parser.parse_args()
-    if args.output.suffix not in (".png", ".pdf"):
-        raise InputError(f"--output {args.output}: must end in .png or .pdf")
+    check_figure_file(args.output)
     pictures = find_pictures(args.input)
     if len(pictures) < MIN_BATCH or args.batch < MIN_BATCH:
         raise InputError(
@@ -97,10 +93,7 @@ def main() -> None:
             (args.second or args.model, args.second_weights if args.second else args.weights),
         )
     )
-    args.output.parent.mkdir(parents=True, exist_ok=True)
-    figure = draw(matrix, labels, names)
-    figure.savefig(args.output, dpi=120)
-    plt.close(figure)
+    save_figure(draw(matrix, labels, names), args.output)
     numbers = args.output.with_suffix(".csv")
     with open(numbers, "w", newline="") as file:
         writer = csv.writer(file)

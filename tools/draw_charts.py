@@ -10,12 +10,9 @@ import argparse
 import json
 from pathlib import Path
 
-import matplotlib
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
 from omegaconf import OmegaConf
 
+from srvit_backbone.analysis.figures import plt, save_figure
 from srvit_backbone.errors import InputError, run_program
 
 FIGURES = Path(__file__).with_name("paper_figures.yaml")
@@ -96,8 +93,7 @@ def draw_memory(results: dict, target: Path) -> None:
 
 
 def _save(figure: plt.Figure, target: Path) -> None:
-    figure.savefig(target, dpi=120)
-    plt.close(figure)
+    save_figure(figure, target)
     print(f"written {target}")
 
 
@@ -116,7 +112,6 @@ def main() -> None:
     if missing:
         raise InputError(f"{args.benchmark} lacks the suites {', '.join(sorted(missing))}")
     paper = OmegaConf.to_container(OmegaConf.load(FIGURES))["classification"]
-    args.output.mkdir(parents=True, exist_ok=True)
     draw_accuracy(paper, args.output / "accuracy.png")
     draw_speed(results, paper, args.output / "speed.png")
     draw_memory(results, args.output / "memory.png")

@@ -138,11 +138,10 @@ def compose(
         window = np.s_[top : top + soft.shape[0], left : left + soft.shape[1]]
         mask = np.zeros((SCENE_SIZE, SCENE_SIZE), bool)
         mask[window] = soft > 0.5
-        remaining = [(label, old & ~mask) for label, old in placed]
         if any((old & mask).sum() > MAX_COVERED * min(old.sum(), mask.sum()) for _, old in placed):
             continue
         scene[window] = scene[window] * (1 - soft) + patch * soft
-        placed = [*remaining, (coin.label, mask)]
+        placed = [*((label, old & ~mask) for label, old in placed), (coin.label, mask)]
     scene = scene + rng.normal(0, 3, scene.shape)
     return scene.clip(0, 255).astype(np.uint8), placed
 

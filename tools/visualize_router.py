@@ -12,9 +12,9 @@ the picture, as .npz with one (T, H, W) array a picture and unit.
 import argparse
 from pathlib import Path
 
-import matplotlib.pyplot as plt
 import numpy as np
 
+from srvit_backbone.analysis.figures import check_figure_file, save_figure
 from srvit_backbone.analysis.models import open_backbone
 from srvit_backbone.analysis.routing import draw_maps, mixture_maps
 from srvit_backbone.errors import InputError, run_program
@@ -32,8 +32,7 @@ def main() -> None:
     parser.add_argument("--unit", default="last", help="number of a unit from 1, last, or all")
     parser.add_argument("--output", type=Path, required=True, help=".png or .pdf")
     args = parser.parse_args()
-    if args.output.suffix not in (".png", ".pdf"):
-        raise InputError(f"--output {args.output}: must end in .png or .pdf")
+    check_figure_file(args.output)
     pictures = find_pictures(args.input)
     model = open_backbone(args.model, args.weights)
     units = len(model.unit_depths)
@@ -54,9 +53,7 @@ def main() -> None:
     if not args.weights:
         title = f"Mixture weights of {args.model}. NO CHECKPOINT: these weights are random"
     figure = draw_maps(images, maps, title)
-    args.output.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(args.output, dpi=120)
-    plt.close(figure)
+    save_figure(figure, args.output)
     numbers = args.output.with_suffix(".npz")
     np.savez_compressed(
         numbers,

@@ -13,7 +13,7 @@ from .mask_rcnn_srvit_demo import (
 
 dataloader = without_masks(dataloader, model.input_format)
 model = to_retinanet(model)
-# A coin is 35 to 80 pixels wide.
+# A coin is 25 to 80 pixels wide.
 model.anchor_generator.sizes = [[24], [40], [56], [80], [112]]
 model.head.num_anchors = 3
 train.output_dir = "output/retinanet_demo"

@@ -1,13 +1,10 @@
 """Pictures of the token-wise mixture weights (Fig. 4 of the paper)."""
 
-import matplotlib
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
 import numpy as np
 import torch
 from matplotlib.colors import to_rgb
 
+from srvit_backbone.analysis.figures import plt
 from srvit_backbone.analysis.models import to_input
 from srvit_backbone.srvit import SRViT
 
