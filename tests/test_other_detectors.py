@@ -40,14 +40,20 @@ def test_the_paper_sized_config_builds_on_the_recipes_backbone(detector):
     assert config.train.output_dir != reference.train.output_dir
 
 
-@pytest.mark.parametrize("detector", DETECTORS)
-def test_the_loss_falls_and_the_run_evaluates(detector, coins, tmp_path):
+# RetinaNet divides by a running count of positives that starts at 100, whatever the data: only when
+# that has settled does its loss mean the same from one iteration to the next.
+@pytest.mark.parametrize(
+    ("detector", "iterations", "settled"),
+    [("cascade_mask_rcnn", 60, 0), ("retinanet", 120, 30), ("fcos", 60, 0)],
+)
+def test_the_loss_falls_and_the_run_evaluates(detector, iterations, settled, coins, tmp_path):
     output = tmp_path / "out"
-    train(detector, coins, output, "train.max_iter=60", "train.log_period=1", "train.eval_period=0")
+    options = (f"train.max_iter={iterations}", "train.log_period=1", "train.eval_period=0")
+    train(detector, coins, output, *options)
     lines = [json.loads(line) for line in (output / "metrics.json").read_text().splitlines()]
     losses = [line["total_loss"] for line in lines if "total_loss" in line]
-    assert len(losses) == 60
-    assert sum(losses[-10:]) < 0.9 * sum(losses[:10])
+    assert len(losses) == iterations
+    assert sum(losses[-10:]) < 0.9 * sum(losses[settled : settled + 10])
     assert "AP50" in json.loads((output / "metrics_final.json").read_text())["bbox"]
 
 
