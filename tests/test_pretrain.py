@@ -372,7 +372,7 @@ def count_batches(rank, world, folder, count, result):
     for images, _ in data.val:
         kept = images[: min(left, len(images))]
         left -= len(kept)
-        seen += [round(image.double().sum().item(), 4) for image in kept]
+        seen += [hashlib.sha256(image.numpy().tobytes()).hexdigest() for image in kept]
     torch.save((len(data.train), produced, seen), f"{result}.{rank}")
     dist.destroy_process_group()
 

@@ -157,7 +157,7 @@ def test_configs_load_without_pkg_resources():
         "import sys; sys.modules['pkg_resources'] = None\n"
         "from pathlib import Path; from detectron2.config import LazyConfig\n"
         "paths = sorted(Path('detection/configs').glob('*.py'))\n"
-        "assert len(paths) == 10\n"
+        "assert len(paths) == 16\n"
         "for path in paths: assert LazyConfig.load(str(path)).model\n"
     )
     subprocess.run([sys.executable, "-W", "ignore", "-c", code], cwd=ROOT, check=True)
