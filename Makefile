@@ -60,8 +60,8 @@ demo: $(STAMP) datasets/coins
 # The whole chain: pretraining on handwritten digits, then the demo from those weights.
 pretrain-demo: $(STAMP) datasets/digits
 	$(BIN)/python -W ignore tools/train_imagenet.py digits --resume
-	$(BIN)/python tools/publish_weights.py output/pretrain/srvit_nano_t3
-	$(MAKE) demo INIT=pretrained/srvit_nano_t3.safetensors DEMO=output/pretrain_demo
+	$(BIN)/python tools/publish_weights.py output/pretrain/srvit_nano_t3 --folder output/pretrained
+	$(MAKE) demo INIT=output/pretrained/srvit_nano_t3.safetensors DEMO=output/pretrain_demo
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -q

@@ -20,13 +20,15 @@ from conftest import ROOT, assert_one_line_error, run_tool
 from omegaconf import OmegaConf
 from PIL import Image
 from safetensors.torch import load_file
+from timm.data import Mixup
 from timm.scheduler import create_scheduler_v2
 from torch import nn
 
 from srvit_backbone.errors import InputError
-from srvit_backbone.pretrain.data import build_data, own_share
+from srvit_backbone.pretrain.data import Data, build_data, own_share
 from srvit_backbone.pretrain.distill import HardDistillation, base_loss, build_teacher
 from srvit_backbone.pretrain.recipe import load_recipe, plan_batch
+from srvit_backbone.pretrain.run import Run
 
 sys.path.insert(0, str(ROOT / "tools"))
 import train_imagenet  # noqa: E402
@@ -177,6 +179,94 @@ def test_teacher_of_other_classes_is_refused(tmp_path):
         build_teacher("regnety_002", str(path), 10)
     with pytest.raises(InputError, match="no model regnet_x"):
         build_teacher("regnet_x", "", 10)
+
+
+# --- one step, written out by hand ---------------------------------------------------
+
+
+def mixed_by_hand(images, labels, classes, seed):
+    """DeiT's mixup or cutmix of a batch with its own flip, and the soft targets."""
+    np.random.seed(seed)
+    np.random.rand()  # whether to mix at all: always
+    cut = np.random.rand() < 0.5
+    share = np.random.beta(1.0, 1.0) if cut else np.random.beta(0.8, 0.8)
+    mixed = images.clone()
+    if cut:
+        height, width = images.shape[-2:]
+        half_y, half_x = (int(side * np.sqrt(1 - share)) for side in (height, width))
+        y, x = np.random.randint(0, height), np.random.randint(0, width)
+        top, bottom = max(0, y - half_y // 2), min(height, y + (half_y + 1) // 2)
+        left, right = max(0, x - half_x // 2), min(width, x + (half_x + 1) // 2)
+        for index in range(len(images)):
+            other = images[len(images) - 1 - index]
+            mixed[index, :, top:bottom, left:right] = other[:, top:bottom, left:right]
+        share = 1 - (bottom - top) * (right - left) / (height * width)
+    else:
+        for index in range(len(images)):
+            other = images[len(images) - 1 - index]
+            mixed[index] = share * images[index] + (1 - share) * other
+    targets = torch.full((len(labels), classes), 0.1 / classes)
+    for index, label in enumerate(labels.tolist()):
+        targets[index, label] += share * 0.9
+        targets[index, labels[len(labels) - 1 - index]] += (1 - share) * 0.9
+    return cut, mixed, targets
+
+
+@pytest.mark.parametrize("distilled", [False, True])
+@pytest.mark.parametrize("seed", [0, 2])
+def test_one_step_is_deits_by_hand(tmp_path, seed, distilled):
+    """Learning rate, mixed images and targets, both losses, decay groups and AdamW, to 1e-6."""
+    classes = 3
+    images, labels = torch.randn(6, 3, 32, 32), torch.tensor([0, 1, 2, 2, 0, 1])
+    overrides = ["model=srvit_nano_t2", "img_size=32", "drop_path=0", "batch_size=6"]
+    recipe = load_recipe(RECIPES, [], overrides)
+    model = timm.create_model(
+        "srvit_nano_t2", img_size=32, num_classes=classes, distilled=distilled
+    )
+    expected = {name: p.detach().clone() for name, p in model.named_parameters()}
+    mixup = Mixup(0.8, 1.0, switch_prob=0.5, label_smoothing=0.1, num_classes=classes)
+    loss = base_loss(True, recipe.label_smoothing)
+    if distilled:
+        loss = HardDistillation(loss, Teacher(), MEAN, STD)
+    data = Data([(images.clone(), labels)], None, 0, mixup, classes)
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    try:
+        run = Run(recipe, model, loss, data, plan_batch(recipe, 1), tmp_path)
+        run.scheduler.step(3)
+        run._seed = lambda epoch: np.random.seed(seed)
+        result = run._train_epoch(3, 1)
+    finally:
+        dist.destroy_process_group()
+    found = {name: p.detach().clone() for name, p in model.named_parameters()}
+
+    cut, mixed, targets = mixed_by_hand(images, labels, classes, seed)
+    assert cut == (seed == 2)  # both kinds are covered
+    model.load_state_dict(expected)
+    model.zero_grad()
+    outputs = model(mixed)
+    log_probabilities = (outputs[0] if distilled else outputs).log_softmax(dim=1)
+    by_hand = -(targets * log_probabilities).sum(dim=1).mean()
+    if distilled:
+        teacher = Teacher()
+        pixels = mixed * torch.tensor(STD)[:, None, None] + torch.tensor(MEAN)[:, None, None]
+        hard = teacher((pixels - 0.5) / 0.5).argmax(dim=1)
+        picked = outputs[1].log_softmax(dim=1)[torch.arange(6), hard]
+        by_hand = 0.5 * by_hand - 0.5 * picked.mean()
+    assert result == pytest.approx(by_hand.item(), abs=1e-6)
+    by_hand.backward()
+    peak = 1e-3 * 6 / 1024
+    rate = 1e-6 + (peak - 1e-6) * 3 / 5  # third of five epochs of warm-up
+    for name, parameter in model.named_parameters():
+        # AdamW divides by the gradient's size, so rounding would count fully where it is tiny:
+        # the gradient is compared by itself, then the step that was made of it.
+        gradient = run.optimizer.state[parameter]["exp_avg"] / 0.1
+        torch.testing.assert_close(gradient, parameter.grad, atol=1e-6, rtol=1e-5, msg=name)
+        decayed = parameter.ndim > 1 and name not in ("pos_embed", "cls_token", "dist_token")
+        value = expected[name] * (1 - rate * 0.05 * decayed)
+        # AdamW's first step, whose two means are the gradient and its square.
+        value -= rate * gradient / (gradient.abs() + 1e-8)
+        torch.testing.assert_close(found[name], value, atol=1e-7, rtol=1e-6, msg=name)
+        assert not torch.equal(found[name], expected[name]) or not gradient.any(), name
 
 
 # --- runs ---------------------------------------------------------------------------

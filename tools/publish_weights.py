@@ -50,6 +50,7 @@ def publish(run: Path, folder: Path) -> dict[str, object]:
         distilled=recipe.distilled,
     )
     converted = convert(state, model, source=f"{run / 'best.pth'}{key}")
+    folder.mkdir(parents=True, exist_ok=True)
     target = folder / f"{recipe.model}.safetensors"
     unfinished = target.with_suffix(".unfinished")
     save_file({k: v.contiguous() for k, v in converted.state.items()}, unfinished)

@@ -237,7 +237,6 @@ class Run:
             "rows": self.rows,
             "model": self.recipe.model,
         }
-        content["model"] = self.recipe.model
         if self.ema:
             content["state_dict_ema"] = self.ema.module.state_dict()
         for name in ("last.pth", best) if best else ("last.pth",):
