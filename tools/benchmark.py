@@ -42,11 +42,11 @@ FIGURES = Path(__file__).with_name("paper_figures.yaml")
 
 
 def time_in_turn(
-    functions: dict[str, Callable[[], object]], rounds: int, device: str
+    functions: dict[str, Callable[[], object]], rounds: int, device: str, warm_up: bool = True
 ) -> dict[str, list[float]]:
-    """Seconds of each function in each round, after one round of warming up."""
+    """Seconds of each function in each round, after one round of warming up if wanted."""
     seconds: dict[str, list[float]] = {name: [] for name in functions}
-    for index in range(rounds + 1):
+    for index in range(0 if warm_up else 1, rounds + 1):
         for name, function in functions.items():
             _wait(device)
             start = time.perf_counter()
@@ -233,6 +233,7 @@ def depth(rounds: int, device: str) -> dict:
             {"ours": lambda m=ours, x=image: m(x), "plain": lambda m=plain, x=image: m(x)},
             rounds,
             device,
+            warm_up=size == 224 or device != "cpu",
         )
         result[str(size)] = spread(seconds["ours"], seconds["plain"])
         print(f"  {size} pixels, batch {batch}: {shown(result[str(size)])}")
@@ -245,8 +246,12 @@ def detectron2(rounds: int, device: str) -> dict:
     names = ("ours", "Detectron2", "ours, windowed", "Detectron2, windowed")
     image = torch.randn(1, 3, 1024, 1024, device=device)
     models = {name: detectron2_case(name).to(device) for name in names}
+    # On a CPU a pass takes seconds, of which warming up is no part worth waiting for.
     seconds = time_in_turn(
-        {name: lambda m=model: m(image) for name, model in models.items()}, rounds, device
+        {name: lambda m=model: m(image) for name, model in models.items()},
+        rounds,
+        device,
+        warm_up=device != "cpu",
     )
     peaks = {name: run_alone(forward_pass, name, device)[0] for name in names}
     print("backbone of depth 32, width 384 at 1024 pixels, batch 1: Detectron2's ViT / ours")
@@ -305,7 +310,7 @@ def runtime(rounds: int, device: str) -> dict:
 
     from srvit_backbone.export import export_onnx
 
-    batch, size = 8, 224
+    batch, size = 4, 224
     model = timm.create_model("srvit_s_t3").eval().to(device)
     image = torch.randn(batch, 3, size, size, device=device)
     compiled = torch.compile(model)
@@ -364,7 +369,9 @@ def main() -> None:
     }
     print(f"{results['date']}: {results['machine']}")
     for name in SUITES if quick else args.suite:
+        start = time.monotonic()
         results[name] = SUITES[name](rounds, args.device)
+        print(f"  ({name} took {time.monotonic() - start:.0f} s)", flush=True)
         if args.output:
             args.output.write_text(json.dumps(results, indent=1) + "\n")
 
