@@ -40,12 +40,17 @@ class SoftRouter(nn.Module):
         self.proj = nn.Linear(dim, recursion_depth)
         self.hard = hard
 
-    def forward(self, x: Tensor) -> Tensor:
-        """(B, N, C) -> (B, N, T), weights that sum to 1 over T."""
-        weights = self.proj(self.norm(x)).softmax(dim=-1)
+    def forward(self, x: Tensor, steps: int | None = None) -> Tensor:
+        """(B, N, C) -> (B, N, T), weights that sum to 1 over T.
+
+        Args:
+            x: Tokens.
+            steps: Give the weights of the first steps only, renormalised.
+        """
+        weights = self.proj(self.norm(x))[..., :steps].softmax(dim=-1)
         if self.hard:
             # `weights - weights.detach()` is exactly 0, so the weights stay exactly one-hot.
-            one_hot = F.one_hot(weights.argmax(dim=-1), self.proj.out_features).to(weights.dtype)
+            one_hot = F.one_hot(weights.argmax(dim=-1), weights.shape[-1]).to(weights.dtype)
             weights = one_hot + (weights - weights.detach())
         return weights
 
@@ -108,6 +113,7 @@ class RecursiveUnit(nn.Module):
             raise ValueError(f"{len(blocks)} blocks cannot be split over {copies} steps")
 
         self.recursion_depth = recursion_depth
+        self.steps = recursion_depth  # fewer leave out the last ones, see SRViT.set_steps
         self.depth = len(blocks) // copies
         self.share_blocks = share_blocks
         self.grad_checkpointing: bool | str = False
@@ -127,7 +133,7 @@ class RecursiveUnit(nn.Module):
         first = 0 if self.share_blocks else step * self.depth
         for index in range(first, first + self.depth):
             # The unit ends with global attention.
-            end = step + 1 == self.recursion_depth and index + 1 == first + self.depth
+            end = step + 1 == self.steps and index + 1 == first + self.depth
             x = run_block(self.blocks[index], x, self.grad_checkpointing, None if end else windows)
         return x
 
@@ -139,13 +145,13 @@ class RecursiveUnit(nn.Module):
             windows: Run all blocks on these windows but the last block of the last step.
         """
         if self.router is None or self.norm is None:
-            for step in range(self.recursion_depth):
+            for step in range(self.steps):
                 x = self.run_step(x, step, windows)
             return x
-        weights = self.router(x)  # (B, N, T)
+        weights = self.router(x, self.steps)  # (B, N, T)
         # Accumulated step by step: stacking the steps would hold T feature maps at once.
         mixture = x.new_zeros(())
-        for step in range(self.recursion_depth):
+        for step in range(self.steps):
             x = self.run_step(x, step, windows)
             share = weights[..., step : step + 1]
             if self.grad_checkpointing and torch.is_grad_enabled():

@@ -62,6 +62,8 @@ class SRViT(nn.Module):
             global attention everywhere. With windows, global are the end of each unit and the last
             block (T = 1: the last block of each of ``unit_depths``, and the last block). Needs no
             other weights.
+        steps: Run only the first steps of every unit, at test time; None for all. See
+            ``set_steps``.
 
     Raises:
         ValueError: An argument is outside its range.
@@ -87,6 +89,7 @@ class SRViT(nn.Module):
         global_pool: str = "token",
         init: str = "deit",
         window_size: int = 0,
+        steps: int | None = None,
     ) -> None:
         super().__init__()
         unit_depths = tuple(unit_depths)
@@ -98,7 +101,7 @@ class SRViT(nn.Module):
         self.num_classes = num_classes
         self.embed_dim = self.num_features = self.head_hidden_size = embed_dim
         self.unit_depths = unit_depths
-        self.recursion_depth = recursion_depth
+        self.recursion_depth = self.steps = recursion_depth
         self.global_pool = global_pool
         self.window_size = window_size
         self.num_prefix_tokens = 2 if distilled else 1
@@ -172,6 +175,8 @@ class SRViT(nn.Module):
         self.head = self._make_head()
         self.head_dist = self._make_head() if distilled else None
         self._reset_parameters(init)
+        if steps is not None:
+            self.set_steps(steps)
 
     def _reset_parameters(self, init: str) -> None:
         embeddings = [self.cls_token, self.pos_embed]
@@ -273,7 +278,7 @@ class SRViT(nn.Module):
             x: Image (B, in_chans, H, W).
 
         Returns:
-            One (B, T, grid H, grid W) tensor a unit, summing to 1 over T.
+            One (B, T, grid H, grid W) tensor a unit, summing to 1 over T (the steps that are run).
 
         Raises:
             ValueError: The model has no router (T = 1, or ``aggregation="last"``).
@@ -286,7 +291,9 @@ class SRViT(nn.Module):
         weights = []
         for index, block in enumerate(self.blocks[:-1]):
             if isinstance(block, RecursiveUnit) and block.router is not None:
-                weights.append(to_spatial(block.router(x)[:, self.num_prefix_tokens :], grid))
+                weights.append(
+                    to_spatial(block.router(x, block.steps)[:, self.num_prefix_tokens :], grid)
+                )
             x = self._run(index, x, grid)
         return weights
 
@@ -315,12 +322,31 @@ class SRViT(nn.Module):
     def _grid_of(self, size: tuple[int, int]) -> tuple[int, int]:
         return self.patch_embed.dynamic_feat_size(size)
 
+    def set_steps(self, steps: int) -> None:
+        """Run only the first steps of every unit of a trained model, to trade accuracy for speed.
+
+        The mixture weights of the steps that are left are renormalised. The paper does not do this.
+        For inference: what belongs to the other steps gets no gradient.
+
+        Args:
+            steps: 1 to ``recursion_depth``, which is all of them.
+
+        Raises:
+            ValueError: Another number.
+        """
+        if not 1 <= steps <= self.recursion_depth:
+            raise ValueError(f"steps={steps}: must be 1 to recursion_depth={self.recursion_depth}")
+        self.steps = steps
+        for block in self.blocks:
+            if isinstance(block, RecursiveUnit):
+                block.steps = steps
+
     # --- questions the model answers about itself ------------------------------------
 
     @property
     def effective_depth(self) -> int:
-        """Sequential block applications, D_eff of Table 2."""
-        return 2 + self.recursion_depth * sum(self.unit_depths)
+        """Sequential block applications, D_eff of Table 2; fewer with fewer steps."""
+        return 2 + self.steps * sum(self.unit_depths)
 
     def layer_depth(self, name: str) -> int:
         """Depth of one of the model's parameters, see ``srvit_backbone.layer_depth``."""

@@ -379,6 +379,18 @@ def test_evaluation_only_gives_the_runs_figure(digits, run):
     assert f'"top1": {top1:.3f}'[:14] in process.stdout
 
 
+def test_accuracy_by_steps_ends_with_the_runs_own(run, tmp_path):
+    process = run_tool("fewer_steps.py", run[0])
+    assert process.returncode == 0, process.stderr
+    lines = [line for line in process.stdout.splitlines() if line.startswith("|")][2:]
+    table = [[float(cell) for cell in line.strip("|").split("|")] for line in lines]
+    assert [line[:2] for line in table] == [[1, 5], [2, 8], [3, 11]]
+    best = torch.load(run[0] / "best.pth", weights_only=True)["best"]
+    assert table[-1][3] == pytest.approx(best, abs=0.006)
+    assert table[0][2] < table[1][2] < table[2][2]
+    assert_one_line_error(run_tool("fewer_steps.py", tmp_path), "no run of tools/train_imagenet.py")
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [

@@ -50,6 +50,26 @@ def test_unshared_blocks_use_one_set_a_step():
     torch.testing.assert_close(unit(x), expected)
 
 
+@pytest.mark.parametrize("hard", [False, True])
+@pytest.mark.parametrize("steps", [1, 2])
+def test_fewer_steps_mix_the_first_ones_with_renormalised_weights(steps, hard):
+    unit, x = make_unit(aggregation="hard" if hard else "soft"), torch.randn(2, 5, DIM)
+    with torch.no_grad():
+        soft = unit.router.proj(unit.router.norm(x)).softmax(-1)[..., :steps]
+    shares = soft / soft.sum(-1, keepdim=True)
+    if hard:
+        shares = (soft == soft.max(-1, keepdim=True).values).float()
+    expected, step_output = torch.zeros_like(x), x
+    for step in range(steps):
+        if step:
+            step_output = unit.step_transforms[step - 1](step_output)
+        for block in unit.blocks:
+            step_output = block(step_output)
+        expected = expected + shares[..., step : step + 1] * unit.norm(step_output)
+    unit.steps = steps
+    torch.testing.assert_close(unit(x), expected)
+
+
 def test_last_is_naive_recursion():
     unit, x = make_unit(aggregation="last", step_transform=False), torch.randn(2, 5, DIM)
     expected = x

@@ -169,6 +169,38 @@ def test_routing_weights_need_a_router(tiny, settings):
         tiny(**settings).routing_weights(torch.randn(1, 3, 64, 64))
 
 
+def test_fewer_steps_are_the_shallower_model(tiny):
+    """Naive recursion cut short is the model of that T; all steps again are the model itself."""
+    naive = {"aggregation": "last", "step_transform": False, "unit_depths": (2, 1)}
+    deep = tiny(recursion_depth=3, **naive).eval()
+    shallow = tiny(recursion_depth=2, **naive).eval()
+    shallow.load_state_dict(deep.state_dict())
+    image = torch.randn(2, 3, 64, 64)
+    whole = deep(image)
+    deep.set_steps(2)
+    assert torch.equal(deep(image), shallow(image))
+    assert deep.effective_depth == shallow.effective_depth == 8
+    deep.set_steps(3)
+    assert torch.equal(deep(image), whole)
+    mixing = tiny(recursion_depth=3, steps=2)
+    weights = mixing.routing_weights(image)[0]
+    assert weights.shape[1] == 2
+    torch.testing.assert_close(weights.sum(1), torch.ones_like(weights[:, 0]))
+    with pytest.raises(ValueError, match="steps=4: must be 1 to recursion_depth=3"):
+        deep.set_steps(4)
+
+
+@pytest.mark.parametrize("settings", [{}, {"recursion_depth": 1}, {"window_size": 2}])
+def test_a_pictures_output_does_not_depend_on_its_batch(tiny, settings):
+    model = tiny(**settings).eval()
+    images = torch.randn(3, 3, 64, 96)
+    together = model.forward_features(images)
+    images[1:] = 1e3
+    others = model.forward_features(images)
+    torch.testing.assert_close(together[0], others[0])
+    torch.testing.assert_close(together[:1], model.forward_features(images[:1]))
+
+
 @pytest.mark.parametrize("flag", [True, False])
 @pytest.mark.parametrize("training", [True, False])
 def test_distilled_pair_only_in_distilled_training(tiny, flag, training):

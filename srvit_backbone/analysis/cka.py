@@ -56,7 +56,7 @@ def depth_labels(model: SRViT) -> list[tuple[str, int]]:
     labels: list[tuple[str, int]] = []
     for index, block in enumerate(model.blocks):
         if isinstance(block, RecursiveUnit):
-            steps = range(1, block.recursion_depth + 1)
+            steps = range(1, block.steps + 1)
             labels += [(f"unit {index}", step) for step in steps for _ in range(block.depth)]
         elif model.recursion_depth == 1:
             labels.append((f"block {index + 1}", 1))
