@@ -11,7 +11,13 @@ import numpy as np
 import pytest
 import torch
 from conftest import ROOT, assert_one_line_error, own_data, run_tool
+from detectron2.config import LazyConfig, instantiate
+from detectron2.utils.events import EventStorage
 from PIL import Image
+
+from srvit_backbone.adapters.d2_data import OWN_TRAIN, register_own_data
+from srvit_backbone.adapters.d2_engine import Trainer, split_batch
+from srvit_backbone.stream import seed_iteration
 
 CONFIG = ROOT / "detection" / "configs" / "mask_rcnn_srvit_demo.py"
 SHORT = ("train.max_iter=6", "train.checkpointer.period=2", "train.eval_period=0")
@@ -149,6 +155,60 @@ def test_own_code_is_free_of_deprecated_calls(coins, tmp_path):
         if "FutureWarning" in line and ("srvit_backbone/" in line or "/tools/" in line)
     ]
     assert ours == []
+
+
+def test_a_batch_in_parts_has_the_mean_of_their_gradients(coins):
+    """4 x 2 images on the real detector, as four GPUs with two each would have it."""
+    config = LazyConfig.load(str(CONFIG))
+    torch.manual_seed(0)
+    model = instantiate(config.model).train()
+    register_own_data(**{key: str(path) for key, path in own_data(coins).items()})
+    config.dataloader.train.dataset.names = OWN_TRAIN
+    config.dataloader.train.total_batch_size = 8
+    batch = next(iter(instantiate(config.dataloader.train)))
+    parts = split_batch(batch, 3)  # 3 does not divide 8
+    assert [len(part) for part in parts] == [2, 2, 2, 2]
+    assert split_batch(batch, 0) == [batch]
+
+    class Step(torch.optim.SGD):
+        """Keeps what it was asked to apply."""
+
+        def step(self, closure=None):
+            self.gradients = [p.grad.clone() for p in self.param_groups[0]["params"]]
+
+    optimizer = Step(model.parameters(), lr=1.0)
+    trainer = Trainer(model, [batch], optimizer, seed=5, max_batch_per_process=2)
+    trainer.iter = trainer.start_iter = 0
+    with EventStorage(0) as storage:
+        trainer.run_step()
+        logged = storage.latest()["total_loss"][0]
+    seed_iteration(5, 0, 0, 1)
+    model.zero_grad()
+    with EventStorage(0):
+        losses = [sum(model(part).values()) for part in parts]
+    (sum(losses) / 4).backward()
+    assert logged == pytest.approx(float(sum(losses).detach()) / 4, abs=1e-5)
+    for found, (name, parameter) in zip(optimizer.gradients, model.named_parameters(), strict=True):
+        torch.testing.assert_close(found, parameter.grad, atol=1e-5, rtol=1e-4, msg=name)
+
+
+def test_a_loss_per_image_gives_the_whole_batchs_gradient():
+    """Where a loss is a mean over images, parts change nothing."""
+
+    class Model(torch.nn.Linear):
+        def forward(self, batch):
+            return {"loss": torch.stack([super(Model, self).forward(x) for x in batch]).mean()}
+
+    batch, gradients = [torch.randn(5) for _ in range(8)], []
+    model = Model(5, 1)
+    for limit in (2, 0):
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+        trainer = Trainer(model, [batch], optimizer, max_batch_per_process=limit)
+        trainer.iter = trainer.start_iter = 0
+        with EventStorage(0):
+            trainer.run_step()
+        gradients.append(model.weight.grad.clone())
+    torch.testing.assert_close(*gradients, atol=1e-5, rtol=1e-5)
 
 
 def test_configs_load_without_pkg_resources():

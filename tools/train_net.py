@@ -128,7 +128,8 @@ def train(
         # Compression is for GPUs' interconnect; and processes on the CPU have no device of theirs.
         ddp.update(fp16_compression=False, device_ids=None)
     parallel = create_ddp_model(model, **ddp)
-    trainer = Trainer(parallel, None, optimizer, config.train.seed, amp_dtype)
+    limit = config.train.max_batch_per_process
+    trainer = Trainer(parallel, None, optimizer, config.train.seed, amp_dtype, limit)
     checkpointer.add_checkpointable("trainer", trainer)
     results: dict[str, Any] = {}
 

@@ -8,6 +8,7 @@ resumed ends with the weights of one that was not.
 import logging
 import os
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from detectron2.checkpoint import DetectionCheckpointer
 from detectron2.engine import SimpleTrainer, hooks
 from detectron2.utils import comm
 from torch import nn
+from torch.nn.parallel import DistributedDataParallel
 
 from srvit_backbone.checkpoint import CheckpointError, load_checkpoint, read, unwrap
 from srvit_backbone.srvit import SRViT
@@ -37,6 +39,8 @@ class Trainer(SimpleTrainer):
         optimizer: Optimizer of the model's parameters.
         seed: Of the run.
         amp_dtype: Type for mixed precision, None for full precision. float16 scales the loss.
+        max_batch_per_process: Images of one forward pass; a larger batch is cut into equal parts
+            whose gradients are averaged, as those of so many GPUs are. 0 for no limit.
     """
 
     def __init__(
@@ -46,29 +50,44 @@ class Trainer(SimpleTrainer):
         optimizer: torch.optim.Optimizer,
         seed: int = 0,
         amp_dtype: torch.dtype | None = None,
+        max_batch_per_process: int = 0,
     ) -> None:
         super().__init__(model, data_loader, optimizer)
+        self.max_batch_per_process = max_batch_per_process
         self.seed = seed
         self.amp_dtype = amp_dtype
         self.device = next(model.parameters()).device.type
         self.grad_scaler = torch.amp.GradScaler(self.device, enabled=amp_dtype == torch.float16)
 
     def run_step(self) -> None:
-        """One iteration: load, forward, backward, step."""
+        """One iteration: load, forward and backward of every part of the batch, step."""
         start = time.perf_counter()
         data = next(self._data_loader_iter)
         data_time = time.perf_counter() - start
 
         seed_iteration(self.seed, self.iter, comm.get_rank(), comm.get_world_size())
-        enabled = self.amp_dtype is not None
-        with torch.autocast(self.device, dtype=self.amp_dtype, enabled=enabled):
-            losses = self.model(data)
         self.optimizer.zero_grad()
-        self.grad_scaler.scale(sum(losses.values())).backward()
+        losses: dict[str, torch.Tensor] = {}
+        parts = split_batch(data, self.max_batch_per_process)
+        for index, part in enumerate(parts):
+            for name, value in self._backward(part, len(parts), index + 1 == len(parts)).items():
+                losses[name] = losses.get(name, 0) + value
         self.after_backward()
         self._write_metrics(losses, data_time)
         self.grad_scaler.step(self.optimizer)
         self.grad_scaler.update()
+
+    def _backward(self, part: list[dict], count: int, last: bool) -> dict[str, torch.Tensor]:
+        # Gradients of several processes are averaged once an iteration.
+        distributed = isinstance(self.model, DistributedDataParallel)
+        wait = self.model.no_sync() if distributed and not last else nullcontext()
+        enabled = self.amp_dtype is not None
+        with wait:
+            with torch.autocast(self.device, dtype=self.amp_dtype, enabled=enabled):
+                losses = self.model(part)
+            losses = {name: value / count for name, value in losses.items()}
+            self.grad_scaler.scale(sum(losses.values())).backward()
+        return {name: value.detach() for name, value in losses.items()}
 
     def state_dict(self) -> dict[str, Any]:
         """Iteration, hooks, optimizer and loss scale."""
@@ -78,6 +97,14 @@ class Trainer(SimpleTrainer):
         """Counterpart of ``state_dict``."""
         super().load_state_dict(state_dict)
         self.grad_scaler.load_state_dict(state_dict["grad_scaler"])
+
+
+def split_batch(batch: list[dict], most: int) -> list[list[dict]]:
+    """The batch in as few equal parts as have at most ``most`` images each; 0 for one part."""
+    if not most or len(batch) <= most:
+        return [batch]
+    size = next(size for size in range(most, 0, -1) if len(batch) % size == 0)
+    return [batch[start : start + size] for start in range(0, len(batch), size)]
 
 
 class RunCheckpointer(DetectionCheckpointer):

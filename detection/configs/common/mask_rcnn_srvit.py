@@ -93,6 +93,9 @@ train = dict(
     init_checkpoint="pretrained/${model.backbone.net.variant}.safetensors",
     # Accept a plain ViT's (DeiT's) blocks in a recursive backbone.
     warm_start=False,
+    # What fits into memory at once; a larger batch of a process is cut into parts, and their
+    # gradients averaged as those of so many GPUs are. 0 for no limit.
+    max_batch_per_process=0,
     max_iter=270_000,  # x 16 images = 36.8 epochs of COCO's 117,266 annotated images
     amp=dict(enabled=True, dtype="float16"),  # used on a GPU; "bfloat16" needs no loss scaling
     ddp=dict(broadcast_buffers=False, find_unused_parameters=False, fp16_compression=True),
