@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 import torch
 from conftest import ROOT, assert_one_line_error, run_tool
+from detectron2.config import instantiate
 
+from srvit_backbone.adapters.d2_config import load_config
 from srvit_backbone.analysis import cluttered_digits
 
 sys.path.insert(0, str(ROOT / "tools"))
@@ -31,6 +33,18 @@ def test_the_grid_has_every_cell_of_figure_3_and_tables_5_and_6():
     # All differ in what they compute or hold.
     settings = [json.dumps(ablate.settings_of(c, (4, 3, 2, 1))) for c in cells.values()]
     assert len(set(settings)) == len(cells) == 16
+
+
+def test_a_cell_reaches_the_detectors_backbone():
+    for cell in ablate.grid().values():
+        config = load_config(str(ROOT / ablate.COINS_CONFIG), ablate.coins_overrides(cell))
+        net = instantiate(config.model.backbone.net)
+        settings = ablate.settings_of(cell, ablate.COINS_UNITS)
+        reference = cluttered_digits.build({**settings, "embed_dim": 96, "num_heads": 3})
+        assert net.unit_depths == reference.unit_depths
+        assert net.effective_depth == reference.effective_depth
+        names = {name for name, _ in net.named_parameters()}
+        assert names == {n for n, _ in reference.named_parameters() if not n.startswith("head.")}
 
 
 def test_test_digits_are_never_trained_on():

@@ -71,20 +71,23 @@ def digits(cell: dict[str, Any], seed: int, folder: Path) -> float:
     return cluttered_digits.train_and_test(settings_of(cell, depths), seed)
 
 
+def coins_overrides(cell: dict[str, Any]) -> list[str]:
+    """A cell as overrides of the demo's detector."""
+    return [
+        f"+model.backbone.net.{key}={json.dumps(value)}"
+        for key, value in settings_of(cell, COINS_UNITS).items()
+    ]
+
+
 def coins(cell: dict[str, Any], seed: int, folder: Path) -> float:
     """Box AP of the demo's detector after a short training, by tools/train_net.py."""
-    settings = settings_of(cell, COINS_UNITS)
-    overrides = [
-        f"model.backbone.net.{key}={json.dumps(list(v) if isinstance(v, tuple) else v)}"
-        for key, v in settings.items()
-    ]
     output = folder / "run"
     command = [
         *(sys.executable, "-W", "ignore", "tools/train_net.py", "--resume"),
         *("--config-file", COINS_CONFIG, f"train.output_dir={output.resolve()}"),
         *(f"train.seed={seed}", f"train.max_iter={COINS_ITERATIONS}"),
         f"train.eval_period={COINS_ITERATIONS}",
-        *("train.prediction_sheet=0", *overrides),
+        *("train.prediction_sheet=0", *coins_overrides(cell)),
     ]
     process = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if process.returncode:

@@ -1,0 +1,1 @@
+"""What training on a data set would trip over, found beforehand."""
