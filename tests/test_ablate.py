@@ -47,6 +47,15 @@ def test_a_cell_reaches_the_detectors_backbone():
         assert names == {n for n, _ in reference.named_parameters() if not n.startswith("head.")}
 
 
+def test_a_table_of_cells_that_the_paper_does_not_print():
+    """Whichever cell comes first."""
+    cells = list(ablate.grid().values())[-10:]
+    scores = {cell["label"]: [50.0, 51.0] for cell in cells}
+    assert cells[0]["top1"] is None
+    assert ablate.table(cells, scores, "AP").count("not printed") == 1
+    assert "| 81.12 |  |" in ablate.table(cells, scores, "AP")
+
+
 def test_test_digits_are_never_trained_on():
     train, test = cluttered_digits.load_digits()
     for members, held_out in zip(train, test, strict=True):

@@ -197,12 +197,12 @@ def table(cells: list[dict[str, Any]], scores: dict[str, list[float]], unit: str
         values = scores[cell["label"]]
         mean = statistics.mean(values)
         deviation = f" ± {statistics.stdev(values):.1f}" if len(values) > 1 else ""
-        paper = ("not printed", "") if cell["top1"] is None else (
-            f"{cell['top1']:.2f}", f"{cell['top1'] - paper_base:+.2f}"
-        )  # fmt: skip
+        paper = "not printed" if cell["top1"] is None else f"{cell['top1']:.2f}"
+        known = None not in (cell["top1"], paper_base)
+        to_base = f"{cell['top1'] - paper_base:+.2f}" if known else ""
         lines.append(
             f"| {cell['label']} | {mean:.1f}{deviation} | "
-            f"{mean - statistics.mean(scores[base]):+.1f} | {paper[0]} | {paper[1]} |"
+            f"{mean - statistics.mean(scores[base]):+.1f} | {paper} | {to_base} |"
         )
     return "\n".join(lines)
 
