@@ -63,6 +63,11 @@ def seeded(seed: int, position: int) -> Iterator[None]:
             random.setstate(states[1])
 
 
+def micro_batch_size(images: int, most: int) -> int:
+    """Size of the fewest equal parts of a batch of ``images`` that hold at most ``most`` each."""
+    return next(size for size in range(min(images, most), 0, -1) if images % size == 0)
+
+
 def seed_iteration(seed: int, iteration: int, rank: int, world_size: int) -> None:
     """Seed torch for an iteration (drop path, dropout, sampling of proposals) after loading.
 

@@ -151,10 +151,12 @@ def score_of(folder: Path, suite: str, cell: dict[str, Any], seed: int) -> float
 
 def run_missing(jobs: list[tuple[str, dict, int, Path]], processes: int) -> None:
     """Run what has no file yet, several processes at a time, saying how far it is."""
-    missing = [job for job in jobs if not file_of(job[3], job[1]["label"], job[2]).is_file()]
+    missing = []
     for suite, cell, seed, folder in jobs:
-        if (suite, cell, seed, folder) not in missing:
-            score_of(folder, suite, cell, seed)
+        if file_of(folder, cell["label"], seed).is_file():
+            score_of(folder, suite, cell, seed)  # stops here if it is of other settings
+        else:
+            missing.append((suite, cell, seed, folder))
     print(f"{len(jobs)} trainings, {len(jobs) - len(missing)} of them done before", flush=True)
     if not missing:
         return

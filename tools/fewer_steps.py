@@ -14,11 +14,11 @@ from omegaconf import OmegaConf
 from torch import nn
 from train_imagenet import build_model, start_process_group
 
-from srvit_backbone.errors import InputError, run_program
+from srvit_backbone.errors import run_program
 from srvit_backbone.flops import count_gmacs
 from srvit_backbone.pretrain.data import build_data
 from srvit_backbone.pretrain.recipe import plan_batch
-from srvit_backbone.pretrain.run import Run
+from srvit_backbone.pretrain.run import Run, best_weights
 
 
 def main() -> None:
@@ -29,9 +29,7 @@ def main() -> None:
     parser.add_argument("run", type=Path, help="output folder of a run")
     parser.add_argument("--data", help="another place of its data")
     args = parser.parse_args()
-    weights = args.run / "best.pth"
-    if not weights.is_file():
-        raise InputError(f"{args.run} holds no best.pth: it is no run of tools/train_imagenet.py")
+    weights = best_weights(args.run)
     recipe = OmegaConf.load(args.run / "recipe.yaml")
     recipe.init, recipe.data = str(weights), args.data or recipe.data
     device = start_process_group()

@@ -21,6 +21,7 @@ from safetensors.torch import save_file
 
 from srvit_backbone.checkpoint import convert, read, unwrap
 from srvit_backbone.errors import InputError, run_program
+from srvit_backbone.pretrain.run import best_weights
 
 # The last section of the folder's README, which is written anew.
 HEADING = "## Files made here"
@@ -38,10 +39,9 @@ def publish(run: Path, folder: Path) -> dict[str, object]:
     Raises:
         InputError: The folder holds no finished run.
     """
-    if not (run / "best.pth").is_file():
-        raise InputError(f"{run} holds no best.pth: it is no run of tools/train_imagenet.py")
+    weights = best_weights(run)
     recipe = OmegaConf.load(run / "recipe.yaml")
-    content = read(run / "best.pth")
+    content = read(weights)
     state, key = unwrap(content, use_ema=True)
     model = timm.create_model(
         recipe.model,
@@ -49,7 +49,7 @@ def publish(run: Path, folder: Path) -> dict[str, object]:
         num_classes=state["head.weight"].shape[0],
         distilled=recipe.distilled,
     )
-    converted = convert(state, model, source=f"{run / 'best.pth'}{key}")
+    converted = convert(state, model, source=f"{weights}{key}")
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / f"{recipe.model}.safetensors"
     unfinished = target.with_suffix(".unfinished")

@@ -21,7 +21,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from srvit_backbone.checkpoint import CheckpointError, load_checkpoint, read, unwrap
 from srvit_backbone.srvit import SRViT
-from srvit_backbone.stream import seed_iteration
+from srvit_backbone.stream import micro_batch_size, seed_iteration
 
 logger = logging.getLogger(__name__)
 
@@ -101,9 +101,7 @@ class Trainer(SimpleTrainer):
 
 def split_batch(batch: list[dict], most: int) -> list[list[dict]]:
     """The batch in as few equal parts as have at most ``most`` images each; 0 for one part."""
-    if not most or len(batch) <= most:
-        return [batch]
-    size = next(size for size in range(most, 0, -1) if len(batch) % size == 0)
+    size = micro_batch_size(len(batch), most or len(batch))
     return [batch[start : start + size] for start in range(0, len(batch), size)]
 
 

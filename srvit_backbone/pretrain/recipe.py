@@ -1,13 +1,13 @@
 """Recipes: small YAML files of differences, merged and checked."""
 
 import difflib
-import math
 from dataclasses import dataclass
 from pathlib import Path
 
 from omegaconf import DictConfig, OmegaConf
 
 from srvit_backbone.errors import InputError
+from srvit_backbone.stream import micro_batch_size
 from srvit_backbone.variants import VARIANTS
 
 BASE = "deit"
@@ -91,7 +91,5 @@ def plan_batch(recipe: DictConfig, processes: int) -> BatchPlan:
         raise InputError(
             f"batch_size={recipe.batch_size} is not a multiple of {processes} processes"
         )
-    accumulation = math.ceil(share / recipe.max_batch_per_process)
-    while share % accumulation:
-        accumulation += 1
-    return BatchPlan(processes, accumulation, share // accumulation)
+    images = micro_batch_size(share, recipe.max_batch_per_process)
+    return BatchPlan(processes, share // images, images)

@@ -35,6 +35,18 @@ logger = logging.getLogger(__name__)
 COLUMNS = ("epoch", "lr", "train_loss", "top1", "top5", "ema_top1")
 
 
+def best_weights(folder: Path) -> Path:
+    """The best checkpoint of a run's folder.
+
+    Raises:
+        InputError: The folder holds no run.
+    """
+    path = folder / "best.pth"
+    if not path.is_file():
+        raise InputError(f"{folder} holds no best.pth: it is no run of tools/train_imagenet.py")
+    return path
+
+
 class Run:
     """A model in training, with all that a checkpoint of it holds.
 
