@@ -23,15 +23,17 @@ from srvit_backbone.variants import variant_settings
 class SRViTBackbone(SRViT, BaseModule):
     """SRViT as an MMEngine backbone with a tuple of feature maps, all of stride 16.
 
-    The maps are the outputs of the recursive units (without the final norm), as section D.3 of the
-    paper uses them. What lies behind the last of them is kept, so that weights load and save whole,
-    but is neither computed nor trainable.
+    By default the maps are the outputs of the recursive units without the final norm, as section
+    D.3 of the paper segments. A pyramid that is built from the last block (section D.2, MMDetection)
+    sets ``out_indices=(-1,), final_norm=True``. What is not computed is kept, so that weights load
+    and save whole, but is not trainable.
 
     Args:
         variant: A name of VARIANTS.
         img_size: Side in pixels of the native position embedding; inputs may have any size.
         out_indices: Feature points (see SRViT), in ascending order: for T > 1 the units, then the
             last block; for T = 1 the blocks.
+        final_norm: Apply the final norm to the maps.
         frozen_stages: -1 to train everything, 0 to freeze the embeddings, n to freeze the first n
             entries of ``blocks`` too (the first block, then the units).
         with_cp: Recompute activations in the backward pass instead of storing them;
@@ -51,6 +53,7 @@ class SRViTBackbone(SRViT, BaseModule):
         variant: str = "srvit_s_t3",
         img_size: int | tuple[int, int] = 512,
         out_indices: Sequence[int] = (0, 1, 2, 3),
+        final_norm: bool = False,
         frozen_stages: int = -1,
         with_cp: bool | str = False,
         pretrained: str | None = None,
@@ -65,6 +68,7 @@ class SRViTBackbone(SRViT, BaseModule):
         self.init_cfg = {"type": "Pretrained", "checkpoint": pretrained} if pretrained else init_cfg
         self.warm_start = warm_start
         self.out_indices = tuple(out_indices)
+        self.final_norm = final_norm
         wanted = self.feature_blocks(self.out_indices)
         if wanted != sorted(set(wanted)):
             raise ValueError(f"out_indices={self.out_indices} must be in ascending order")
@@ -75,7 +79,7 @@ class SRViTBackbone(SRViT, BaseModule):
         self.frozen_stages = frozen_stages
         self.set_grad_checkpointing(with_cp)
         # Without a gradient these would stop training on several GPUs.
-        for unused in (*self.blocks[wanted[-1] + 1 :], self.norm):
+        for unused in (*self.blocks[wanted[-1] + 1 :], *([] if final_norm else [self.norm])):
             unused.requires_grad_(False)
         for module in self._frozen():
             module.requires_grad_(False)
@@ -101,7 +105,11 @@ class SRViTBackbone(SRViT, BaseModule):
 
     def forward(self, x: Tensor) -> tuple[Tensor, ...]:
         """Image (B, 3, H, W) -> maps (B, C, ceil(H / 16), ceil(W / 16)), one an out index."""
-        return tuple(self.forward_intermediates(x, self.out_indices, intermediates_only=True))
+        return tuple(
+            self.forward_intermediates(
+                x, self.out_indices, norm=self.final_norm, intermediates_only=True
+            )
+        )
 
     def train(self, mode: bool = True) -> "SRViTBackbone":
         """Set the mode; what is frozen stays in evaluation mode, without drop path."""
