@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/pip --disable-pip-version-check
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo pretrain-demo test test-all lint clean
+.PHONY: setup demo pretrain-demo test test-all test-mmdet lint clean
 
 setup: $(STAMP)
 	@$(BIN)/python tools/doctor.py
@@ -69,9 +69,23 @@ test: $(STAMP)
 test-all: $(STAMP)
 	$(BIN)/python -m pytest -q -m ''
 
+# MMDetection needs mmcv's compiled operations, which do not build on the torch above: an
+# environment of its own, half an hour or more on 2 cores.
+MMDET := .venv-mmdet
+test-mmdet: $(MMDET)/.with-mmdet datasets/coins
+	$(MMDET)/bin/python -m pytest -q -m '' tests/test_mmdet.py
+
+$(MMDET)/.with-mmdet:
+	$(MAKE) $(MMDET)/.installed VENV=$(MMDET) TORCH='torch==2.9.1 torchvision==0.24.1'
+	$(MMDET)/bin/pip install -q 'setuptools>=77,<81' wheel ninja psutil
+	$(MMDET)/bin/pip install -v --force-reinstall --no-deps --no-build-isolation --no-cache-dir \
+	    --no-binary onedl-mmcv onedl-mmcv
+	$(MMDET)/bin/pip install -q onedl-mmdetection
+	touch $@
+
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
 clean:
-	rm -rf $(VENV) output datasets
+	rm -rf $(VENV) $(MMDET) output datasets
