@@ -25,6 +25,14 @@ from timm.layers import resample_abs_pos_embed
 from torch import Tensor, nn
 
 from srvit_backbone.errors import InputError
+from srvit_backbone.plain_vit import (
+    PATCH_EMBED,
+    fit_patch_size,
+    fold_blocks,
+    in_timm_form,
+    is_plain,
+    warm_start_kind,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -39,6 +47,8 @@ HEADS = ("head.weight", "head.bias", "head_dist.weight", "head_dist.bias")
 TOKENS = ("cls_token", "dist_token")
 # What a recursive unit has beyond its blocks.
 MIXTURE = r"blocks\.\d+\.(router|step_transforms|norm)\."
+# What has to be 0 for each step to be the plain network and all to weigh alike.
+UNIFORM = r"blocks\.\d+\.(router|step_transforms\.\d+)\.proj\."
 # Facts about a file rather than weights.
 GRID_KEY = "pos_embed_grid"
 
@@ -88,6 +98,8 @@ class LoadReport:
         resized: name -> what was done, e.g. "14x14 -> 64x64".
         initialised: Names the file does not have; they keep the model's initial values.
         dropped: Names in the file that the model has no use for.
+        zeroed: Of those the file does not have: set to 0, for a uniform mixture.
+        folded: Which blocks of a plain ViT went where.
     """
 
     source: str
@@ -95,12 +107,19 @@ class LoadReport:
     resized: dict[str, str] = field(default_factory=dict)
     initialised: list[str] = field(default_factory=list)
     dropped: list[str] = field(default_factory=list)
+    zeroed: list[str] = field(default_factory=list)
+    folded: str = ""
 
     def __str__(self) -> str:
         taken = len(self.loaded) + len(self.resized)
-        lines = [f"{taken} of {taken + len(self.initialised)} tensors loaded from {self.source}"]
+        every = taken + len(self.initialised) + len(self.zeroed)
+        lines = [f"{taken} of {every} tensors loaded from {self.source}"]
+        if self.folded:
+            lines.append(self.folded)
         if self.resized:
             lines.append("resized: " + ", ".join(f"{k} ({v})" for k, v in self.resized.items()))
+        if self.zeroed:
+            lines.append("set to 0 for a uniform mixture: " + _shorten(self.zeroed))
         if self.initialised:
             lines.append("left at initial values: " + _shorten(self.initialised))
         if self.dropped:
@@ -120,7 +139,7 @@ def load_checkpoint(
     model: nn.Module,
     source: str | os.PathLike[str] | Mapping[str, Any],
     *,
-    warm_start: bool = False,
+    warm_start: bool | str = False,
     use_ema: bool = True,
     name: str = "a state dict",
 ) -> LoadReport:
@@ -135,6 +154,8 @@ def load_checkpoint(
         warm_start: Allow the blocks of a plain ViT in a recursive model: its router, step
             transforms and mixture norms then keep their initial values. Also allow another number
             of recursion steps: those that both have are kept, further ones keep initial values.
+            True or one of ``plain_vit.WARM_STARTS``, which say how more blocks come onto fewer and
+            whether the mixture starts uniform.
         use_ema: Prefer averaged weights where a file has both.
         name: What messages call a source that is not a file.
 
@@ -208,7 +229,7 @@ def convert(
     state: Mapping[str, Tensor],
     model: nn.Module,
     *,
-    warm_start: bool = False,
+    warm_start: bool | str = False,
     source: str = "a state dict",
 ) -> Converted:
     """Fit a state dict to an SRViT: prefix, names, position embedding, heads.
@@ -219,15 +240,9 @@ def convert(
     state = _strip_prefix(state, report)
     target = model.state_dict()
 
-    plain = not any(re.match(r"blocks\.\d+\.blocks\.", name) for name in state)
-    if plain and model.recursion_depth > 1:
-        if not warm_start:
-            raise CheckpointError(
-                f"{source} is a plain ViT, the model has recursive units "
-                f"(T = {model.recursion_depth}): ask for a warm start to keep its blocks and "
-                "initialise the rest, or choose T = 1"
-            )
-        state = _fold_plain(state, model, source)
+    fold, uniform = warm_start_kind(warm_start)
+    if is_plain(state):
+        state = _fit_plain(state, model, warm_start and fold, report)
 
     recorded = state.pop(GRID_KEY, None)
     if state.get("pos_embed") is not None:
@@ -268,6 +283,8 @@ def convert(
         raise CheckpointError(
             f"{source} does not fit the model ({len(problems)} tensors): {_shorten(problems)}"
         )
+    if uniform:
+        _make_uniform(result, report)
     return Converted(result, report)
 
 
@@ -318,26 +335,36 @@ def _strip_prefix(state: Mapping[str, Tensor], report: LoadReport) -> StateDict:
     }
 
 
-def _fold_plain(state: StateDict, model: nn.Module, source: str) -> StateDict:
-    """Rename the blocks of a plain ViT to those of a recursive model with as many unique blocks."""
-    own: dict[int, list[str]] = {}
-    for name in model.state_dict():
-        match = re.match(r"(blocks\.\d+(?:\.blocks\.\d+)?)\.norm1\.weight$", name)
-        if match:  # several names for one depth where the steps do not share their blocks
-            own.setdefault(model.layer_depth(name) - 1, []).append(match[1])
-    depth = 1 + max(int(m[1]) for name in state if (m := re.match(r"blocks\.(\d+)\.", name)))
-    if depth != len(own):
+def _fit_plain(
+    state: StateDict, model: nn.Module, fold: str | bool, report: LoadReport
+) -> StateDict:
+    """Bring a plain ViT into the model's form; ``fold`` is False where no warm start was asked."""
+    state, dropped = in_timm_form(state)
+    report.dropped.extend(dropped)
+    change = fit_patch_size(state, tuple(model.patch_embed.patch_size))
+    if change:
+        report.resized[PATCH_EMBED] = change
+    if model.recursion_depth > 1 and not fold:
         raise CheckpointError(
-            f"{source} has {depth} blocks, the model {len(own)}: a warm start needs as many"
+            f"{report.source} is a plain ViT, the model has recursive units "
+            f"(T = {model.recursion_depth}): ask for a warm start to keep its blocks and "
+            "initialise the rest, or choose T = 1"
         )
-    folded = {}
-    for name, value in state.items():
-        match = re.match(r"blocks\.(\d+)\.(.*)", name)
-        for new in own[int(match[1])] if match else []:
-            folded[f"{new}.{match[2]}"] = value
-        if not match:
-            folded[name] = value
-    return folded
+    if not fold:
+        return state
+    try:
+        state, report.folded = fold_blocks(state, model, fold)
+    except InputError as error:
+        raise CheckpointError(f"{report.source}: {error}") from None
+    return state
+
+
+def _make_uniform(state: StateDict, report: LoadReport) -> None:
+    """Set what the file lacks of routers and step transforms to 0, in place."""
+    for name in [name for name in report.initialised if re.match(UNIFORM, name)]:
+        state[name] = torch.zeros_like(state[name])
+        report.initialised.remove(name)
+        report.zeroed.append(name)
 
 
 def _fit_steps(state: StateDict, target: Mapping[str, Tensor], report: LoadReport) -> None:

@@ -11,7 +11,7 @@ from srvit_backbone.variants import variant_settings
 
 
 def load_pretrained(
-    variant: str, path: str | os.PathLike[str], *, warm_start: bool = False, **overrides: Any
+    variant: str, path: str | os.PathLike[str], *, warm_start: bool | str = False, **overrides: Any
 ) -> nn.Module:
     """A variant with the weights of a file, in evaluation mode.
 
@@ -20,7 +20,8 @@ def load_pretrained(
     Args:
         variant: A name of VARIANTS.
         path: A file of any form that ``load_checkpoint`` reads.
-        warm_start: Accept a plain ViT's blocks in a recursive model.
+        warm_start: Accept a plain ViT's blocks in a recursive model; True or one of
+            ``plain_vit.WARM_STARTS``.
         **overrides: Arguments of SRViT that win over the variant's, e.g. ``img_size``.
 
     Raises:

@@ -7,6 +7,9 @@
     torchrun ... tools/train_imagenet.py srvit_s_t3 distill data=/data/imagenet
     python tools/train_imagenet.py digits
 
+On the hardware at hand: --batch 256 (images a step; the learning rate follows), --memory 12GB (of a
+GPU: the batch is cut into parts, activations are recomputed if need be). What changes is printed.
+
 Names are recipes of pretrained/recipes/ or yaml files, merged in order over DeiT's recipe;
 key=value sets any key. --resume continues after the last finished epoch.
 """
@@ -30,6 +33,7 @@ from srvit_backbone import load_checkpoint
 from srvit_backbone.errors import InputError, run_program
 from srvit_backbone.pretrain.data import build_data
 from srvit_backbone.pretrain.distill import HardDistillation, base_loss, build_teacher
+from srvit_backbone.pretrain.fit import fit_recipe
 from srvit_backbone.pretrain.recipe import load_recipe, plan_batch
 from srvit_backbone.pretrain.run import Run
 
@@ -44,6 +48,8 @@ def main() -> None:
     )
     parser.add_argument("recipe", nargs="+", help="recipes and key=value overrides")
     parser.add_argument("--resume", action="store_true", help="continue the run in output")
+    parser.add_argument("--batch", type=int, help="images a step, instead of the recipe's")
+    parser.add_argument("--memory", default="", help="of a process, e.g. 12GB")
     parser.add_argument("--eval-only", action="store_true", help="top-1 and top-5 of init=FILE")
     args = parser.parse_intermixed_args()
     names = [value for value in args.recipe if "=" not in value]
@@ -51,6 +57,12 @@ def main() -> None:
 
     device = start_process_group()
     try:
+        if args.batch or args.memory:
+            with torch.device("meta"):
+                model = create_model(recipe)
+            table = fit_recipe(recipe, model, args.batch, args.memory, dist.get_world_size())
+            if dist.get_rank() == 0:
+                print(table)
         folder = prepare_output(recipe, args)
         plan = plan_batch(recipe, dist.get_world_size())
         logger.info("%s, on %s", plan, device)
@@ -129,8 +141,8 @@ def prepare_output(recipe: DictConfig, args: argparse.Namespace) -> Path:
     return folder
 
 
-def build_model(recipe: DictConfig, num_classes: int) -> nn.Module:
-    """The classifier, with the initial weights if the recipe names some."""
+def create_model(recipe: DictConfig, num_classes: int = 1000) -> nn.Module:
+    """The classifier with random weights."""
     model = timm.create_model(
         recipe.model,
         num_classes=num_classes,
@@ -138,6 +150,13 @@ def build_model(recipe: DictConfig, num_classes: int) -> nn.Module:
         drop_path_rate=recipe.drop_path,
         distilled=recipe.distilled,
     )
+    model.set_grad_checkpointing(recipe.grad_checkpointing)
+    return model
+
+
+def build_model(recipe: DictConfig, num_classes: int) -> nn.Module:
+    """The classifier, with the initial weights if the recipe names some."""
+    model = create_model(recipe, num_classes)
     if recipe.init:
         load_checkpoint(model, recipe.init, warm_start=recipe.warm_start)
     return model

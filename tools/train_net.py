@@ -10,6 +10,11 @@ Own data in COCO format, classes read from the json:
         own_data.train_json=train.json own_data.train_images=images/train \\
         own_data.val_json=val.json own_data.val_images=images/val
 
+On the hardware at hand; what is changed in the recipe is printed:
+
+    --batch 8          images a step: learning rate and schedule follow
+    --memory 12GB      of a GPU: the batch is cut into parts, activations are recomputed if need be
+
 A config has model, dataloader, optimizer, lr_multiplier, train and own_data, as in
 detection/configs/common/mask_rcnn_srvit.py. Any key can be overridden: train.max_iter=90000.
 """
@@ -46,6 +51,7 @@ from srvit_backbone.adapters.d2_engine import (
     Trainer,
     load_initial_weights,
 )
+from srvit_backbone.adapters.d2_fit import fit_config
 from srvit_backbone.adapters.d2_predict import Predictor, prediction_sheet
 from srvit_backbone.errors import InputError, run_program
 
@@ -56,6 +62,10 @@ def main(args: Any) -> None:
     """One process of the run."""
     config = load_config(args.config_file, args.opts)
     prepare_data(config, args.opts)
+    if args.batch or args.memory:
+        table = fit_config(config, args.batch, args.memory, comm.get_world_size())
+        if comm.is_main_process():
+            print(table)
     output = prepare_output(config, args)
     amp_dtype = choose_device(config)
     seed_all_rng(config.train.seed)
@@ -206,7 +216,10 @@ def finish(config: DictConfig, model: nn.Module, results: dict[str, Any], output
 
 
 if __name__ == "__main__":
-    arguments = default_argument_parser(epilog=__doc__).parse_args()
+    parser = default_argument_parser(epilog=__doc__)
+    parser.add_argument("--batch", type=int, help="images a step, instead of the recipe's")
+    parser.add_argument("--memory", default="", help="of a process, e.g. 12GB")
+    arguments = parser.parse_args()
     run_program(
         lambda: launch(
             main,

@@ -75,6 +75,7 @@ val_dataloader = dict(
 )
 test_dataloader = val_dataloader
 del folders
+auto_scale_lr = dict(base_batch_size=4)
 max_iters = 1000
 warmup_iters = 50
 optim_wrapper = dict(optimizer=dict(lr=1e-3), clip_grad=dict(max_norm=1.0))

@@ -168,7 +168,7 @@ def check_complete(result: Any, source: str) -> None:
         raise CheckpointError(f"{source} does not fit the model: {', '.join(problems[:4])}{more}")
 
 
-def load_initial_weights(model: nn.Module, path: str, warm_start: bool = False) -> None:
+def load_initial_weights(model: nn.Module, path: str, warm_start: bool | str = False) -> None:
     """Start a detector from a backbone's file, or from that of a whole detector.
 
     Of a detector's file all tensors have to match, class heads of another class count apart: those
@@ -177,7 +177,8 @@ def load_initial_weights(model: nn.Module, path: str, warm_start: bool = False) 
     Args:
         model: The detector, with one SR-ViT backbone.
         path: A file of any form that ``srvit_backbone.checkpoint`` reads.
-        warm_start: Accept a plain ViT's blocks in a recursive backbone.
+        warm_start: Accept a plain ViT's blocks in a recursive backbone; True or one of
+            ``plain_vit.WARM_STARTS``.
 
     Raises:
         CheckpointError: The file is missing or damaged, or does not fit.

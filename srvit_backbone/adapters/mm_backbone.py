@@ -24,7 +24,7 @@ class SRViTBackbone(SRViT, BaseModule):
     """SRViT as an MMEngine backbone with a tuple of feature maps, all of stride 16.
 
     By default the maps are the outputs of the recursive units without the final norm, as section
-    D.3 of the paper segments. A pyramid that is built from the last block (section D.2, MMDetection)
+    D.3 of the paper segments. A pyramid built from the last block (section D.2, MMDetection)
     sets ``out_indices=(-1,), final_norm=True``. What is not computed is kept, so that weights load
     and save whole, but is not trainable.
 
@@ -39,7 +39,8 @@ class SRViTBackbone(SRViT, BaseModule):
         with_cp: Recompute activations in the backward pass instead of storing them;
             "keep_attention" keeps the outputs of attention.
         pretrained: File with weights, as ``init_cfg=dict(type="Pretrained", checkpoint=...)``.
-        warm_start: Accept a plain ViT's (DeiT's) blocks in a recursive model.
+        warm_start: Accept a plain ViT's (DeiT's) blocks in a recursive model; True or one of
+            ``plain_vit.WARM_STARTS``.
         init_cfg: MMEngine's initialisation config; a "Pretrained" one is read by
             ``srvit_backbone.checkpoint``, which loads all or raises.
         **overrides: Arguments of SRViT that win over the variant's, e.g. ``drop_path_rate``.
@@ -57,12 +58,14 @@ class SRViTBackbone(SRViT, BaseModule):
         frozen_stages: int = -1,
         with_cp: bool | str = False,
         pretrained: str | None = None,
-        warm_start: bool = False,
+        warm_start: bool | str = False,
         init_cfg: dict | list[dict] | None = None,
         **overrides: Any,
     ) -> None:
         settings = variant_settings(variant, **overrides)
         super().__init__(img_size=img_size, num_classes=0, **settings)
+        # MMDetection's NumClassCheckHook takes all that has one for a head.
+        del self.num_classes
         if pretrained and init_cfg:
             raise ValueError("give the weights as pretrained or as init_cfg, not both")
         self.init_cfg = {"type": "Pretrained", "checkpoint": pretrained} if pretrained else init_cfg

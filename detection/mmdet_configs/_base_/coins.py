@@ -5,6 +5,7 @@ data_root = "{{$COINS:datasets/coins}}/"
 metainfo = dict(classes=("small coin", "large coin"))
 max_iters = 600
 warmup_iters = 50
+image_size = (192, 192)
 # Not resized: the size is what tells the two kinds of coins apart.
 jitter = [dict(type="RandomFlip", prob=[0.25, 0.25], direction=["horizontal", "vertical"])]
 train_pipeline = [
@@ -15,7 +16,12 @@ train_pipeline = [
 ]
 test_pipeline = [
     dict(type="LoadImageFromFile"),
-    dict(type="PackDetInputs", meta_keys=("img_id", "img_path", "ori_shape", "img_shape")),
+    # Of no effect on scenes of this size; the detectors ask for the scale it notes.
+    dict(type="Resize", scale=image_size, keep_ratio=True),
+    dict(
+        type="PackDetInputs",
+        meta_keys=("img_id", "img_path", "ori_shape", "img_shape", "scale_factor"),
+    ),
 ]
 train_dataloader = dict(
     batch_size=4,

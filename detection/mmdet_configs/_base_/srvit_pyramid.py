@@ -1,5 +1,5 @@
-# SR-ViT-S and ViTDet's Simple Feature Pyramid. A detector's config puts the two into its model, where
-# they replace ResNet and FPN.
+# SR-ViT-S and the Simple Feature Pyramid of ViTDet. A detector's config puts the two into its
+# model, where they replace ResNet and FPN.
 custom_imports = dict(
     imports=["srvit_backbone.adapters.mm_backbone", "srvit_backbone.adapters.mm_pyramid"],
     allow_failed_imports=False,

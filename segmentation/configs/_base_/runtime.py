@@ -1,4 +1,7 @@
 default_scope = "mmseg"
+# Another batch (images a step), a limit of memory such as "12GB"; 0 and "": the recipe as it is.
+runner_type = "FittingRunner"
+fit = dict(batch=0, memory="")
 env_cfg = dict(
     cudnn_benchmark=True,
     mp_cfg=dict(mp_start_method="fork", opencv_num_threads=0),

@@ -3,6 +3,7 @@
 max_iters = 160000
 warmup_iters = 1500
 interval = max_iters // 10
+auto_scale_lr = dict(base_batch_size=16)  # the batch these are for; fit goes by it
 optim_wrapper = dict(
     type="OptimWrapper",
     optimizer=dict(type="AdamW", lr=6e-5, betas=(0.9, 0.999), weight_decay=0.01),

@@ -7,6 +7,7 @@ custom_imports = dict(
     imports=[
         "srvit_backbone.adapters.mm_backbone",
         "srvit_backbone.adapters.mm_data",
+        "srvit_backbone.adapters.mm_fit",
         "srvit_backbone.adapters.mm_hooks",
         "srvit_backbone.adapters.mm_neck",
     ],
