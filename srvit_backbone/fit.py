@@ -7,8 +7,10 @@ the batch, and only where one image does not fit by recomputing activations.
 """
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cache, partial
 
 from srvit_backbone.errors import InputError
 
@@ -54,27 +56,28 @@ def parts_that_fit(
     Args:
         share: Images a step of one process.
         limit: Bytes it may use.
-        estimate: (images, policy, whether gradients are accumulated) -> bytes of a step; asked for
-            one and two smallest parts, as each further image costs the same.
+        estimate: (images, policy, whether gradients are accumulated) -> bytes of a step.
         least: Images of the smallest part, e.g. 2 for batch norm.
 
     Raises:
         InputError: Not even the smallest part fits with everything recomputed.
     """
     usable = limit * (1 - HEADROOM)
-    sizes = [n for n in range(share, 0, -1) if share % n == 0 and n >= min(least, share)]
+    sizes = [n for n in range(1, share) if share % n == 0 and n >= least]
     for policy in POLICIES:
-        for accumulate in (False, True):
-            first = estimate(least, policy, accumulate)
-            an_image = (estimate(2 * least, policy, accumulate) - first) / least
-            for images in sizes[1:] if accumulate else sizes[:1]:
-                need = int(first + (images - least) * an_image)
-                if need <= usable:
-                    return Parts(images, policy, need)
+        whole = estimate(share, policy, False)
+        if whole <= usable:
+            return Parts(share, policy, whole)
+        need = cache(partial(estimate, policy=policy, accumulate=True))
+        fitting = bisect_right(sizes, usable, key=need)
+        if fitting:
+            images = sizes[fitting - 1]
+            return Parts(images, policy, need(images))
+    smallest, least_need = (sizes[0], need(sizes[0])) if sizes else (share, whole)
     raise InputError(
-        f"memory of {limit / 1e9:.2f} GB is too little: {sizes[-1]} image(s) with all activations "
-        f"recomputed need {need / 1e9:.2f} GB and {HEADROOM:.0%} to spare; use smaller images or a "
-        "smaller variant"
+        f"memory of {limit / 1e9:.2f} GB is too little: {smallest} image(s) with all activations "
+        f"recomputed need {least_need / 1e9:.2f} GB and {HEADROOM:.0%} to spare; use smaller "
+        "images or a smaller variant"
     )
 
 

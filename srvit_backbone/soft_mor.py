@@ -9,7 +9,7 @@ recovered by fitting every printed parameter and FLOP count of Tables 2-5.
 Tokens are ``(B, N, C)`` throughout; class and distillation tokens are tokens like the others.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -189,8 +189,26 @@ def run_block(
     # The non-re-entrant kind only: the re-entrant one marks a parameter ready once per call, which
     # stops DistributedDataParallel as soon as a block is used twice.
     if grad_checkpointing == "keep_attention":
+        run = _without_autocast_cache(run)
         return checkpoint(run, x, use_reentrant=False, context_fn=_keep_attention)
     return checkpoint(run, x, use_reentrant=False)
+
+
+def _without_autocast_cache(run: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+    """``run`` that casts its weights anew, as recomputing them in the backward pass does.
+
+    Selective checkpointing counts the operations of both; a block that runs again finds its cast
+    weights in autocast's cache, which is empty in the backward pass.
+    """
+
+    def uncached(x: Tensor) -> Tensor:
+        kind = x.device.type
+        if not torch.is_autocast_enabled(kind):
+            return run(x)
+        with torch.autocast(kind, torch.get_autocast_dtype(kind), cache_enabled=False):
+            return run(x)
+
+    return uncached
 
 
 def _keep_attention() -> tuple[Any, Any]:

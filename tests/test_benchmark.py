@@ -12,6 +12,8 @@ from PIL import Image
 sys.path.insert(0, str(ROOT / "tools"))
 import benchmark  # noqa: E402
 
+from srvit_backbone.analysis.peak_memory import run_alone  # noqa: E402
+
 
 def test_ratios_are_of_the_same_round():
     # The machine was three times slower in the second round: the ratio does not notice.
@@ -23,7 +25,7 @@ def allocate(mib):
 
 
 def test_peak_memory_is_what_was_allocated():
-    assert benchmark.run_alone(allocate, 300)[0] == pytest.approx(300, abs=30)
+    assert run_alone(allocate, 300)[0] == pytest.approx(300, abs=30)
 
 
 def test_the_plain_stack_is_as_deep_and_wide_as_ours():

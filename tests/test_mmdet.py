@@ -12,7 +12,9 @@ from conftest import ROOT, run_tool
 from mmengine.config import Config
 from mmengine.registry import init_default_scope
 
-mmdet = pytest.importorskip("mmdet", reason="MMDetection is not installed: make test-mmdet")
+mmdet = pytest.importorskip(
+    "mmdet.registry", reason="MMDetection is not installed: make test-mmdet"
+)
 
 CONFIGS = ROOT / "detection" / "mmdet_configs"
 DETECTORS = ("mask_rcnn", "retinanet", "dino")
@@ -44,7 +46,7 @@ def test_the_paper_sized_config_builds_and_all_of_the_backbone_learns(detector):
     init_default_scope(config.default_scope)
     config.model.backbone.pretrained = None
     with torch.device("meta"):
-        model = mmdet.registry.MODELS.build(config.model)
+        model = mmdet.MODELS.build(config.model)
     assert model.backbone.effective_depth == 32
     assert all(p.requires_grad for p in model.backbone.parameters())
     with torch.device("meta"):
@@ -80,7 +82,7 @@ def test_wrong_class_counts_are_named_by_mmdets_own_check(coins, tmp_path):
 
 
 def test_all_three_frameworks_in_one_process():
-    import mmseg  # noqa: F401
+    import mmseg.registry
     from detectron2.modeling import BACKBONE_REGISTRY
     from mmengine.registry import MODELS
 
@@ -88,5 +90,5 @@ def test_all_three_frameworks_in_one_process():
     import srvit_backbone.adapters.mm_backbone  # noqa: F401
 
     assert "build_srvit_sfp_backbone" in BACKBONE_REGISTRY
-    for registry in (MODELS, mmdet.registry.MODELS, mmseg.registry.MODELS):
+    for registry in (MODELS, mmdet.MODELS, mmseg.registry.MODELS):
         assert registry.get("SRViTBackbone") is srvit_backbone.adapters.mm_backbone.SRViTBackbone

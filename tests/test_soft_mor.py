@@ -163,6 +163,22 @@ def test_checkpointing_policies_recompute_what_they_say_and_change_nothing(tiny,
             torch.testing.assert_close(ours, reference, atol=1e-6, rtol=1e-5)
 
 
+def test_keeping_attention_works_under_autocast(tiny):
+    """Cast weights of a block that ran before are cached in the forward pass only."""
+    model = tiny(recursion_depth=3)
+    image = torch.randn(2, 3, 64, 64)
+    gradients = []
+    for policy in (False, "keep_attention"):
+        model.set_grad_checkpointing(policy)
+        model.zero_grad()
+        with torch.autocast("cpu", torch.bfloat16):
+            loss = model(image).square().sum()
+        loss.backward()
+        gradients.append([p.grad.clone() for p in model.parameters()])
+    for ours, reference in zip(*gradients, strict=True):
+        torch.testing.assert_close(ours, reference, atol=0.05, rtol=0.05)
+
+
 def test_an_unknown_policy_is_refused(tiny):
     with pytest.raises(ValueError, match="keep_attention"):
         tiny().set_grad_checkpointing("attention")

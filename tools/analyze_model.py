@@ -21,13 +21,12 @@ from pathlib import Path
 import timm
 import torch
 from omegaconf import OmegaConf
-from torch import nn
 
 from srvit_backbone import SRViT
-from srvit_backbone.adapters.any_config import build_detector, build_segmentor, is_segmentation
-from srvit_backbone.errors import InputError, run_program
+from srvit_backbone.adapters.any_config import build_detector, build_segmentor
+from srvit_backbone.analysis.cost import SIZES, Costed, count_params
+from srvit_backbone.errors import run_program
 from srvit_backbone.flops import count_gmacs
-from srvit_backbone.variants import VARIANTS
 
 ROOT = Path(__file__).resolve().parent.parent
 FIGURES = ROOT / "tools" / "paper_figures.yaml"
@@ -51,11 +50,6 @@ class Figure:
 
 
 # --- counting -----------------------------------------------------------------------
-
-
-def count_params(model: nn.Module) -> float:
-    """Parameters in millions."""
-    return sum(parameter.numel() for parameter in model.parameters()) / 1e6
 
 
 def classification_figures(paper: dict) -> Iterator[Figure]:
@@ -150,28 +144,10 @@ def collect(tables: set[int]) -> list[Figure]:
 
 def analyze_one(name: str, size: int | None) -> dict[str, float | str]:
     """Parameters (millions) and FLOPs (1e9) of a variant, a detector's or a segmentor's config."""
-    path = Path(name)
-    if name in VARIANTS:
-        size = size or 224
-        with torch.device("meta"):
-            model = timm.create_model(name)
-        flops = {"GMACs": count_gmacs(model, size, size)}
-    elif not path.is_file():
-        raise InputError(f"{name} is neither a config file nor one of {', '.join(VARIANTS)}")
-    elif is_segmentation(path):
-        from srvit_backbone.adapters.mm_flops import count_gflops
-
-        size = size or ADE20K_SIZE
-        model = build_segmentor(path, "meta")
-        paper, computed = count_gflops(model, size, size)
-        flops = {"GFLOPs, as the paper counts": paper, "GFLOPs, really computed": computed}
-    else:
-        from srvit_backbone.adapters.d2_flops import count_gflops
-
-        size = size or COCO_SIZE
-        model = build_detector(path)
-        flops = {"GMACs without attention's products": count_gflops(model, size, size)}
-    return {"model": name, "size": size, "params": count_params(model), **flops}
+    model = Costed.of(name)
+    size = size or SIZES[model.kind]
+    params = count_params(model.build("meta"))
+    return {"model": name, "size": size, "params": params, **model.flops(size)}
 
 
 # --- printing -----------------------------------------------------------------------

@@ -14,9 +14,7 @@ too. ``--output`` keeps the results for tools/draw_charts.py.
 
 import argparse
 import json
-import multiprocessing
 import platform
-import resource
 import statistics
 import sys
 import tempfile
@@ -31,9 +29,9 @@ from omegaconf import OmegaConf
 from torch import Tensor, nn
 
 import srvit_backbone  # noqa: F401  registers the variants
+from srvit_backbone.analysis.peak_memory import run_alone
 from srvit_backbone.errors import run_program
 
-MIB = 2**20
 QUICK_ROUNDS = 3
 FIGURES = Path(__file__).with_name("paper_figures.yaml")
 
@@ -68,34 +66,6 @@ def spread(numerator: list[float], denominator: list[float]) -> tuple[float, flo
 def shown(values: tuple[float, float, float]) -> str:
     """A spread as text."""
     return f"{values[0]:.3f} ({values[1]:.3f} - {values[2]:.3f})"
-
-
-def run_alone(function: Callable[..., object], *arguments: object) -> tuple[float, float]:
-    """Peak memory in MiB and seconds of a function in a process of its own.
-
-    On a GPU what torch allocated, on the CPU what the process grew by.
-    """
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        return pool.apply(_measure, (function, *arguments))
-
-
-def _measure(function: Callable[..., object], *arguments: object) -> tuple[float, float]:
-    before, start = _resident(), time.perf_counter()
-    function(*arguments)
-    if torch.cuda.is_available():
-        torch.cuda.synchronize()
-        return torch.cuda.max_memory_allocated() / MIB, time.perf_counter() - start
-    return (_resident() - before) / MIB, time.perf_counter() - start
-
-
-def _resident() -> int:
-    """The process's own peak so far, in bytes."""
-    status = Path("/proc/self/status")
-    if status.is_file():  # Linux, where getrusage starts with the parent's peak
-        line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
-        return int(line.split()[1]) * 1024
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 def _wait(device: str) -> None:

@@ -20,6 +20,7 @@ import logging
 import os
 import shlex
 import sys
+from functools import partial
 from pathlib import Path
 
 import timm
@@ -58,9 +59,8 @@ def main() -> None:
     device = start_process_group()
     try:
         if args.batch or args.memory:
-            with torch.device("meta"):
-                model = create_model(recipe)
-            table = fit_recipe(recipe, model, args.batch, args.memory, dist.get_world_size())
+            build = partial(create_model, recipe)
+            table = fit_recipe(recipe, build, args.batch, args.memory, dist.get_world_size())
             if dist.get_rank() == 0:
                 print(table)
         folder = prepare_output(recipe, args)

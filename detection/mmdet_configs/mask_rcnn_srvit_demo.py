@@ -14,10 +14,23 @@ model = dict(
     ),
     roi_head=dict(
         bbox_roi_extractor=dict(out_channels=_base_.width),
-        bbox_head=dict(in_channels=_base_.width, fc_out_channels=256, num_classes=2),
+        bbox_head=dict(
+            type="ConvFCBBoxHead",
+            num_shared_convs=1,
+            num_shared_fcs=1,
+            in_channels=_base_.width,
+            conv_out_channels=_base_.width,
+            fc_out_channels=256,
+            num_classes=2,
+            norm_cfg=_base_.norm_cfg,
+        ),
         mask_roi_extractor=dict(out_channels=_base_.width),
         mask_head=dict(
-            in_channels=_base_.width, conv_out_channels=_base_.width, num_classes=2, num_convs=3
+            in_channels=_base_.width,
+            conv_out_channels=_base_.width,
+            num_classes=2,
+            num_convs=3,
+            norm_cfg=_base_.norm_cfg,
         ),
     ),
     train_cfg=dict(

@@ -11,6 +11,7 @@ model = dict(
         in_channels=_base_.width,
         feat_channels=_base_.width,
         num_classes=2,
+        norm_cfg=_base_.norm_cfg,
         # A coin is 25 to 80 pixels wide.
         anchor_generator=dict(octave_base_scale=3, scales_per_octave=2),
     ),

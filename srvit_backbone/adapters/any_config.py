@@ -21,13 +21,14 @@ def is_segmentation(config_file: str | Path) -> bool:
     return re.search(r"^(_base_|default_scope)\s*=", path.read_text(), re.MULTILINE) is not None
 
 
-def build_detector(config_file: str | Path) -> nn.Module:
-    """The detector of a LazyConfig on the CPU, with random weights."""
+def build_detector(config_file: str | Path, device: str = "cpu") -> nn.Module:
+    """The detector of a LazyConfig, with random weights."""
     from srvit_backbone.adapters.d2_config import build_model, load_config
 
     config = load_config(str(config_file), [])
-    config.train.device = "cpu"
-    return build_model(config)
+    config.train.device = device
+    with torch.device(device):
+        return build_model(config)
 
 
 def build_segmentor(config_file: str | Path, device: str = "cpu") -> nn.Module:

@@ -52,7 +52,7 @@ def fit_config(config: DictConfig, batch: int | None, memory: str, processes: in
         if holder[key]:
             holder[key] = stretched(holder[key], old, batch)
     if memory:
-        parts = parts_that_fit(share, parse_memory(memory), _estimator(config))
+        parts = parts_that_fit(share, parse_memory(memory), estimator(config))
         train.max_batch_per_process = parts.images
         config.model.backbone.net.grad_checkpointing = POLICIES[parts.policy]
     rows = [(key, before[key], _get(config, key)) for key in keys]
@@ -61,7 +61,7 @@ def fit_config(config: DictConfig, batch: int | None, memory: str, processes: in
     return changes_table(rows)
 
 
-def _estimator(config: DictConfig):
+def estimator(config: DictConfig):
     """Bytes of a step by (images, policy, whether gradients are accumulated)."""
     backbone = config.model.backbone
     side = backbone.square_pad or backbone.net.img_size

@@ -4,6 +4,7 @@ from itertools import chain
 
 import torch
 from detectron2.modeling.meta_arch import GeneralizedRCNN
+from detectron2.structures import BitMasks, Boxes, Instances
 from torch import Tensor, nn
 
 from srvit_backbone.memory import StepMemory, step_memory
@@ -61,6 +62,26 @@ def detector_memory(
         return forward(1, proposals, 100)
 
     return step_memory(model, losses, infer, accumulate, amp_dtype)
+
+
+def random_batch(size: int, batch: int, objects: int) -> list[dict]:
+    """Random pictures of ``size`` pixels with boxes and masks, in Detectron2's form."""
+    corners = torch.rand(batch, objects, 2) * size * 0.7
+    sides = (0.05 + 0.25 * torch.rand(batch, objects, 2)) * size
+    inputs = []
+    for boxes in torch.cat([corners, corners + sides], dim=2):
+        masks = torch.zeros(objects, size, size, dtype=torch.bool)
+        for mask, (x0, y0, x1, y1) in zip(masks, boxes.int().tolist(), strict=True):
+            mask[y0:y1, x0:x1] = True
+        instances = Instances(
+            (size, size),
+            gt_boxes=Boxes(boxes),
+            gt_classes=torch.zeros(objects, dtype=torch.long),
+            gt_masks=BitMasks(masks),
+        )
+        image = torch.randint(0, 256, (3, size, size), dtype=torch.uint8)
+        inputs.append({"image": image, "instances": instances})
+    return inputs
 
 
 def _pool(pooler: nn.Module, features: object, count: int, channels: int) -> Tensor:

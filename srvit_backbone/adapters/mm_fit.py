@@ -62,7 +62,7 @@ def fit_config(config: Config, batch: int, memory: str) -> str:
     before = _values(config)
     images, policy = share, None
     if memory:
-        parts = parts_that_fit(share, parse_memory(memory), _estimator(config), _least(config))
+        parts = parts_that_fit(share, parse_memory(memory), estimator(config), _least(config))
         images, policy = parts.images, parts.policy
         backbone.with_cp = POLICIES[policy]
     count = share // images
@@ -120,7 +120,7 @@ def _least(config: Config) -> int:
     return 2 if norms else 1
 
 
-def _estimator(config: Config):
+def estimator(config: Config):
     """Bytes of a step by (images, policy, whether gradients are accumulated)."""
     height, width = config.model.data_preprocessor.size
     wrapper = config.optim_wrapper

@@ -2,6 +2,8 @@
 
 import torch
 import torch.nn.functional as F
+from mmengine.structures import PixelData
+from mmseg.structures import SegDataSample
 from torch import Tensor, nn
 
 from srvit_backbone.memory import StepMemory, step_memory
@@ -44,3 +46,15 @@ def segmentor_memory(
         return logits.argmax(1)
 
     return step_memory(model, losses, infer, accumulate, amp_dtype)
+
+
+def random_batch(model: nn.Module, size: int, batch: int) -> dict:
+    """Random pictures of ``size`` pixels with labels, in mmseg's form."""
+    samples = []
+    for _ in range(batch):
+        labels = torch.randint(0, model.decode_head.num_classes, (1, size, size))
+        sample = SegDataSample(gt_sem_seg=PixelData(data=labels))
+        sample.set_metainfo({"img_shape": (size, size), "ori_shape": (size, size)})
+        samples.append(sample)
+    images = torch.randint(0, 256, (batch, 3, size, size), dtype=torch.uint8)
+    return {"inputs": list(images), "data_samples": samples}

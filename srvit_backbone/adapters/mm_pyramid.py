@@ -8,6 +8,9 @@ from mmengine.registry import MODELS
 from timm.layers import LayerNorm2d
 from torch import Tensor, nn
 
+# Layer norm over the channels of a map, as ViTDet's heads have it: norm_cfg=dict(type="LN2d").
+MODELS.register_module("LN2d", module=LayerNorm2d)
+
 
 @MODELS.register_module()
 class SimpleFeaturePyramid(BaseModule):

@@ -1,5 +1,7 @@
 """A pretraining recipe on the hardware at hand."""
 
+from collections.abc import Callable
+
 import torch
 from omegaconf import DictConfig
 from torch import nn
@@ -11,7 +13,11 @@ KEYS = ("batch_size", "max_batch_per_process", "grad_checkpointing")
 
 
 def fit_recipe(
-    recipe: DictConfig, model: nn.Module, batch: int | None, memory: str, processes: int
+    recipe: DictConfig,
+    build: Callable[[], nn.Module],
+    batch: int | None,
+    memory: str,
+    processes: int,
 ) -> str:
     """Change a recipe to another batch and a limit of memory; returns what was changed.
 
@@ -20,7 +26,7 @@ def fit_recipe(
 
     Args:
         recipe: Changed in place.
-        model: The recipe's, on the meta device.
+        build: Makes the recipe's model.
         batch: Images a step over all processes; None for the recipe's.
         memory: Of one process, such as "12GB"; "" for no limit.
         processes: Of the run.
@@ -36,6 +42,8 @@ def fit_recipe(
     if memory:
 
         def estimate(images: int, policy: str, accumulate: bool) -> int:
+            with torch.device("meta"):
+                model = build()
             model.set_grad_checkpointing(POLICIES[policy])
             dtype = getattr(torch, recipe.amp, None) if torch.cuda.is_available() else None
             return classifier_memory(model, recipe.img_size, images, accumulate, dtype).training

@@ -66,5 +66,7 @@ default_hooks = dict(checkpoint=dict(interval=max_iters))
 randomness = dict(seed=0)
 # Small enough for a laptop; what a detector's demo config puts into its model.
 width = 64
+# Without, heads that start from scratch learn little in so few iterations.
+norm_cfg = dict(type="LN2d", eps=1e-6)
 nano = dict(variant="srvit_nano_t3", img_size=192, drop_path_rate=0.0, pretrained=None)
 slim = dict(in_channels=96, out_channels=width)
