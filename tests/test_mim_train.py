@@ -97,6 +97,11 @@ def test_run_leaves_what_it_promises(run, coins, tmp_path):
     assert Image.open(work / "predictions.png").width > 480
     assert list(work.glob("best_mIoU_*.pth"))
     assert list(work.rglob("events.out.tfevents.*"))
+    record = json.loads((work / "run.json").read_text())
+    assert record["config"]["train_cfg"]["max_iters"] == 6
+    assert (record["seed"], record["images_a_step"], record["weights"]) == (0, 4, None)
+    assert record["data"]["train"]["files"] == 2 * 12
+    assert record["results"] == json.loads((work / "metrics_final.json").read_text())
     checkpoint = work / "iter_6.pth"
     process = run_tool(
         "demo.py",
@@ -144,6 +149,8 @@ def test_killed_and_resumed_run_ends_with_the_same_weights(
     assert not marker.read_text().endswith("iter_6.pth")
     resumed = train(installed, coins, tmp_path, *options, flags=["--resume"])
     assert resumed.returncode == 0, resumed.stderr
+    sessions = json.loads((tmp_path / "work" / "run.json").read_text())["sessions"]
+    assert [session["wall_time_s"] is None for session in sessions] == [True, False]
     first, second = load(tmp_path / "work" / "iter_6.pth"), load(run[0] / "iter_6.pth")
     for name, value in second["state_dict"].items():
         assert torch.equal(first["state_dict"][name], value), name

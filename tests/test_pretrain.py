@@ -290,6 +290,12 @@ def test_run_leaves_what_it_promises(run):
     assert list(folder.glob("events.out.tfevents.*"))
     assert "1 processes x 1 micro-batches x 256 images" in log
     assert "ETA" in log
+    record = json.loads((folder / "run.json").read_text())
+    assert record["config"] == OmegaConf.to_container(OmegaConf.load(folder / "recipe.yaml"))
+    assert record["results"]["top1"] == pytest.approx(float(table[-1]["top1"]))
+    steps, images = divmod(record["data"]["train"]["files"], 256)
+    assert record["images_a_step"] == 256 * steps > images
+    assert len(record["sessions"]) == 1
 
 
 def killed_and_resumed(digits, folder, launcher=(), options=()):

@@ -67,6 +67,16 @@ def test_run_leaves_what_it_promises(run):
     assert list(output.glob("events.out.tfevents.*"))
     assert (output / "last_checkpoint").read_text() == "model_final.pth"
     assert not list(output.glob("*.unfinished"))
+    record = json.loads((output / "run.json").read_text())
+    assert record["config"]["train"]["max_iter"] == 6
+    assert (record["seed"], record["images_a_step"], record["weights"]) == (0, 4, None)
+    assert record["data"]["train"]["files"] == 12
+    assert record["results"] == metrics
+    (session,) = record["sessions"]
+    assert "train_net.py --config-file" in session["command"]
+    assert session["versions"]["torch"] == torch.__version__.partition("+")[0]
+    assert session["wall_time_s"] > 0
+    assert session["peak_memory_mib"]["process"] > 100
     # Field report 25: the recipe has AMP on, and the CPU trains without, said in one line.
     assert "AMP is off" in log
 
@@ -99,6 +109,8 @@ def test_killed_and_resumed_run_ends_with_the_same_weights(coins, run, tmp_path,
     resumed = train(coins, tmp_path, "--resume", *options)
     assert resumed.returncode == 0, resumed.stderr
     assert_same_weights(tmp_path / "model_final.pth", run[0] / "model_final.pth")
+    sessions = json.loads((tmp_path / "run.json").read_text())["sessions"]
+    assert [session["wall_time_s"] is None for session in sessions] == [True, False]
     optimizers = [
         torch.load(folder / "model_final.pth", weights_only=True)["trainer"]["optimizer"]
         for folder in (tmp_path, run[0])

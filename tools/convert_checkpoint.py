@@ -10,7 +10,6 @@ sha256.
 """
 
 import argparse
-import hashlib
 import os
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from safetensors.torch import save_file
 from srvit_backbone import SRViT
 from srvit_backbone.checkpoint import convert, read, unwrap
 from srvit_backbone.errors import InputError, run_program
+from srvit_backbone.files import sha256
 from srvit_backbone.variants import variant_settings
 
 
@@ -65,7 +65,7 @@ def main() -> None:
     )
     os.replace(unfinished, args.target)
     print(converted.report)
-    print(f"{args.target} sha256 {hashlib.sha256(args.target.read_bytes()).hexdigest()}")
+    print(f"{args.target} sha256 {sha256(args.target)}")
 
 
 if __name__ == "__main__":

@@ -12,11 +12,12 @@ from pathlib import Path
 import torch.distributed as dist
 from omegaconf import OmegaConf
 from torch import nn
-from train_imagenet import build_model, start_process_group
+from train_imagenet import build_model
 
 from srvit_backbone.errors import run_program
 from srvit_backbone.flops import count_gmacs
 from srvit_backbone.pretrain.data import build_data
+from srvit_backbone.pretrain.processes import start_process_group
 from srvit_backbone.pretrain.recipe import plan_batch
 from srvit_backbone.pretrain.run import Run, best_weights
 

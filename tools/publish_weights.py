@@ -9,10 +9,8 @@ command, git revision) in pretrained/index.json and as a line of the table in pr
 """
 
 import argparse
-import hashlib
 import json
 import os
-import subprocess
 from pathlib import Path
 
 import timm
@@ -21,16 +19,13 @@ from safetensors.torch import save_file
 
 from srvit_backbone.checkpoint import convert, read, unwrap
 from srvit_backbone.errors import InputError, run_program
+from srvit_backbone.files import sha256, write_json
 from srvit_backbone.pretrain.run import best_weights
+from srvit_backbone.run_record import read_record
 
 # The last section of the folder's README, which is written anew.
 HEADING = "## Files made here"
 FOLDER = Path(__file__).parents[1] / "pretrained"
-
-
-def sha256(path: Path) -> str:
-    """Hash of a file's content, in hexadecimal."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def publish(run: Path, folder: Path) -> dict[str, object]:
@@ -40,6 +35,7 @@ def publish(run: Path, folder: Path) -> dict[str, object]:
         InputError: The folder holds no finished run.
     """
     weights = best_weights(run)
+    session = read_record(run)["sessions"][0]
     recipe = OmegaConf.load(run / "recipe.yaml")
     content = read(weights)
     state, key = unwrap(content, use_ema=True)
@@ -55,9 +51,6 @@ def publish(run: Path, folder: Path) -> dict[str, object]:
     unfinished = target.with_suffix(".unfinished")
     save_file({k: v.contiguous() for k, v in converted.state.items()}, unfinished)
     os.replace(unfinished, target)
-    revision = subprocess.run(
-        ["git", "-C", str(folder), "rev-parse", "HEAD"], capture_output=True, text=True, check=False
-    ).stdout.strip()
     return {
         "variant": recipe.model,
         "resolution": recipe.img_size,
@@ -65,8 +58,8 @@ def publish(run: Path, folder: Path) -> dict[str, object]:
         "top1": round(content["best"], 2),
         "sha256": sha256(target),
         "recipe": OmegaConf.to_container(recipe),
-        "command": (run / "command.txt").read_text().splitlines()[0],
-        "revision": revision,
+        "command": session["command"],
+        "revision": session["git_revision"] or "unknown",
     }
 
 
@@ -129,7 +122,7 @@ def main() -> None:
         parser.error("name a run, or --check")
     record = publish(args.run, args.folder)
     index = {**load_index(args.folder), str(record["variant"]): record}
-    write(args.folder / "index.json", json.dumps(index, indent=2) + "\n")
+    write_json(args.folder / "index.json", index)
     page = args.folder / "README.md"
     before, heading, _ = (page.read_text() if page.is_file() else "").partition(HEADING)
     write(page, f"{before}{heading or HEADING}\n\n{table(index)}\n")

@@ -17,11 +17,10 @@ key=value sets any key. --resume continues after the last finished epoch.
 import argparse
 import json
 import logging
-import os
-import shlex
 import sys
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import timm
 import torch
@@ -35,8 +34,10 @@ from srvit_backbone.errors import InputError, run_program
 from srvit_backbone.pretrain.data import build_data
 from srvit_backbone.pretrain.distill import HardDistillation, base_loss, build_teacher
 from srvit_backbone.pretrain.fit import fit_recipe
+from srvit_backbone.pretrain.processes import start_process_group
 from srvit_backbone.pretrain.recipe import load_recipe, plan_batch
 from srvit_backbone.pretrain.run import Run
+from srvit_backbone.run_record import RunRecord, fingerprint
 
 RECIPES = Path(__file__).parents[1] / "pretrained" / "recipes"
 logger = logging.getLogger("srvit_backbone.train_imagenet")
@@ -76,30 +77,16 @@ def main() -> None:
             if dist.get_rank() == 0:
                 print(json.dumps({"top1": round(top1, 3), "top5": round(top5, 3)}))
             return
-        if args.resume and (folder / "last.pth").exists():
+        resuming = args.resume and (folder / "last.pth").exists()
+        if resuming:
             run.resume()
+        record = start_record(recipe, folder, run, resuming) if dist.get_rank() == 0 else None
         run.train()
+        if record:
+            record.finish({"best top-1": run.best, **run.rows[-1]})
         logger.info("best top-1 %.2f, %s", run.best, folder / "best.pth")
     finally:
         dist.destroy_process_group()
-
-
-def start_process_group() -> torch.device:
-    """Join torchrun's processes, or be the only one; returns this process's device.
-
-    A group of one too: timm's samplers, repeated augmentation among them, then work everywhere.
-    """
-    gpu = torch.cuda.is_available()
-    local_rank = int(os.environ.get("LOCAL_RANK", "0"))
-    device = torch.device("cuda", local_rank) if gpu else torch.device("cpu")
-    if gpu:
-        torch.cuda.set_device(device)
-    backend = "nccl" if gpu else "gloo"
-    if "RANK" in os.environ:
-        dist.init_process_group(backend)
-    else:
-        dist.init_process_group(backend, store=dist.HashStore(), rank=0, world_size=1)
-    return device
 
 
 def prepare_output(recipe: DictConfig, args: argparse.Namespace) -> Path:
@@ -129,8 +116,6 @@ def prepare_output(recipe: DictConfig, args: argparse.Namespace) -> Path:
             try:
                 folder.mkdir(parents=True, exist_ok=True)
                 OmegaConf.save(OmegaConf.create(resolved), saved)
-                with (folder / "command.txt").open("a") as commands:
-                    commands.write(f"{shlex.join(sys.argv)}\n")
                 handlers.append(logging.FileHandler(folder / "log.txt"))
             except OSError as error:
                 raise InputError(f"cannot write to output={folder}: {error}") from None
@@ -139,6 +124,25 @@ def prepare_output(recipe: DictConfig, args: argparse.Namespace) -> Path:
     )
     logging.getLogger("srvit_backbone").setLevel(logging.INFO if main else logging.ERROR)
     return folder
+
+
+def start_record(recipe: DictConfig, folder: Path, run: Run, resuming: bool) -> RunRecord:
+    """Begin the run's run.json."""
+
+    def fingerprint_of(loader: Any) -> dict[str, Any]:
+        root = getattr(loader.dataset.reader, "root", None)  # none where timm fetches the data
+        return fingerprint(*([root] if root else []))
+
+    return RunRecord(
+        folder,
+        config=OmegaConf.to_container(recipe, resolve=True),
+        seed=recipe.seed,
+        images_a_step=run.steps * recipe.batch_size,  # the curves' steps are epochs
+        data={"train": fingerprint_of(run.data.train), "val": fingerprint_of(run.data.val)},
+        weights=recipe.init,
+        processes=dist.get_world_size(),
+        resumed=resuming,
+    )
 
 
 def create_model(recipe: DictConfig, num_classes: int = 1000) -> nn.Module:

@@ -19,10 +19,7 @@ A config has model, dataloader, optimizer, lr_multiplier, train and own_data, as
 detection/configs/common/mask_rcnn_srvit.py. Any key can be overridden: train.max_iter=90000.
 """
 
-import json
 import logging
-import math
-import os
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -35,7 +32,7 @@ from detectron2.utils import comm
 from detectron2.utils.env import seed_all_rng
 from detectron2.utils.events import CommonMetricPrinter, JSONWriter, TensorboardXWriter
 from detectron2.utils.logger import setup_logger
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 from torch import nn
 
 from srvit_backbone.adapters.d2_config import (
@@ -45,6 +42,7 @@ from srvit_backbone.adapters.d2_config import (
     load_config,
     prepare_data,
 )
+from srvit_backbone.adapters.d2_data import fingerprint_of
 from srvit_backbone.adapters.d2_engine import (
     BestCheckpointer,
     RunCheckpointer,
@@ -54,6 +52,8 @@ from srvit_backbone.adapters.d2_engine import (
 from srvit_backbone.adapters.d2_fit import fit_config
 from srvit_backbone.adapters.d2_predict import Predictor, prediction_sheet
 from srvit_backbone.errors import InputError, run_program
+from srvit_backbone.files import write_json
+from srvit_backbone.run_record import RunRecord
 
 logger = logging.getLogger("srvit_backbone.train_net")
 
@@ -129,6 +129,7 @@ def train(
             load_initial_weights(model, config.train.init_checkpoint, config.train.warm_start)
         else:
             logger.info("Training from scratch: train.init_checkpoint is empty")
+    record = start_record(config, output, resuming) if comm.is_main_process() else None
 
     config.optimizer.params.model = model
     optimizer = instantiate(config.optimizer)
@@ -183,6 +184,25 @@ def train(
         trainer.data_loader = instantiate(config.dataloader.train)
         trainer.train(start, config.train.max_iter)
     finish(config, model, results, output)
+    if record:
+        record.finish(results)
+
+
+def start_record(config: DictConfig, output: Path, resuming: bool) -> RunRecord:
+    """Begin the run's run.json."""
+    # As it was saved: the config in memory holds functions and classes.
+    saved = LazyConfig.load(str(output / "config.yaml"))
+    splits = {"train": config.dataloader.train, "val": config.dataloader.test}
+    return RunRecord(
+        output,
+        config=OmegaConf.to_container(saved, resolve=True),
+        seed=config.train.seed,
+        images_a_step=config.dataloader.train.total_batch_size,
+        data={split: fingerprint_of(part.dataset.names) for split, part in splits.items()},
+        weights=config.train.init_checkpoint,
+        processes=comm.get_world_size(),
+        resumed=resuming,
+    )
 
 
 def evaluate(config: DictConfig, model: nn.Module) -> dict[str, Any]:
@@ -200,14 +220,7 @@ def finish(config: DictConfig, model: nn.Module, results: dict[str, Any], output
     if not comm.is_main_process():
         return
     path = output / "metrics_final.json"
-    unfinished = path.with_suffix(".unfinished")
-    # An AP without any object of its size is NaN, which json does not have.
-    finite = {
-        task: {k: v if math.isfinite(v) else None for k, v in values.items()}
-        for task, values in results.items()
-    }
-    unfinished.write_text(json.dumps(finite, indent=2) + "\n")
-    os.replace(unfinished, path)
+    write_json(path, results)  # an AP without any object of its size is NaN, there null
     if config.train.prediction_sheet:
         dataset = config.dataloader.test.dataset.names
         sheet = prediction_sheet(Predictor(config, model), dataset, config.train.prediction_sheet)

@@ -5,8 +5,8 @@
 #
 # SEG_DATA holds images/training, images/validation, annotations/training, annotations/validation;
 # a mask has the name of its image. Masks hold class ids from 0, in the order of SEG_CLASSES, and
-# 255 for what is not labelled. For another model put its file in _base_; for other suffixes or
-# folders change them below.
+# 255 for what is not labelled. SEG_SUFFIX=.png for pictures of that kind. For another model put its
+# file in _base_; for other folders change them below.
 _base_ = ["./upernet_srvit_s_t3.py"]
 data_root = "{{$SEG_DATA:data/own}}"
 classes = "{{$SEG_CLASSES:background,object}}".split(",")
@@ -34,7 +34,7 @@ folders = dict(
     _delete_=True,
     type="CheckedSegDataset",
     data_root=data_root,
-    img_suffix=".jpg",
+    img_suffix="{{$SEG_SUFFIX:.jpg}}",
     seg_map_suffix=".png",
     metainfo=dict(classes=classes),
 )

@@ -15,6 +15,7 @@ from detectron2.utils import comm
 from torch.utils.data import DataLoader, Dataset
 
 from srvit_backbone.errors import InputError
+from srvit_backbone.run_record import fingerprint
 from srvit_backbone.stream import StreamSampler, seeded
 
 logger = logging.getLogger(__name__)
@@ -100,6 +101,13 @@ def check_registered(name: str) -> None:
                     f"data set {name} is not there: no {os.path.join(root, path)}. "
                     f"Set DETECTRON2_DATASETS to the folder that holds {COCO_TREE}"
                 )
+
+
+def fingerprint_of(name: str) -> dict[str, Any]:
+    """``run_record.fingerprint`` of a registered data set, empty if it is not of COCO's form."""
+    data = MetadataCatalog.get(name)
+    places = [folder] if (folder := data.get("image_root")) else []
+    return fingerprint(*places, read=[json] if (json := data.get("json_file")) else [])
 
 
 # --- the training stream ------------------------------------------------------------

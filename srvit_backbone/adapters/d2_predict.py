@@ -47,25 +47,27 @@ def draw(
     image: np.ndarray,
     instances: Instances,
     classes: Sequence[str],
-    threshold: float,
+    threshold: float | None,
     side: int = 1000,
 ) -> np.ndarray:
     """Boxes, masks, classes and scores over a picture.
 
     Args:
         image: (H, W, 3) in RGB, uint8.
-        instances: What the detector found.
+        instances: What the detector found, or labels in the same form.
         classes: Class names.
-        threshold: Lowest score to show.
+        threshold: Lowest score to show; None for all, which then need no scores.
         side: Small pictures are enlarged to about this many pixels, so that lines stay sharp.
     """
-    shown = instances[instances.scores >= threshold]
+    shown = instances if threshold is None else instances[instances.scores >= threshold]
     scale = max(1.0, side / max(image.shape[:2]))
     enlarged = Image.fromarray(image).resize(
         (round(image.shape[1] * scale), round(image.shape[0] * scale)), Image.Resampling.LANCZOS
     )
     visualizer = Visualizer(np.asarray(enlarged), _metadata(classes), 1.0, ColorMode.SEGMENTATION)
-    fields: dict[str, Any] = {"scores": shown.scores, "pred_classes": shown.pred_classes}
+    fields: dict[str, Any] = {"pred_classes": shown.pred_classes}
+    if shown.has("scores"):
+        fields["scores"] = shown.scores
     boxes = shown.pred_boxes.clone()
     boxes.scale(scale, scale)
     large = Instances((enlarged.height, enlarged.width), pred_boxes=boxes, **fields)

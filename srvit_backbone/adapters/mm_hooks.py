@@ -1,7 +1,5 @@
 """What a segmentation run does beside training: checks at its start, exact resume, results."""
 
-import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +13,8 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from srvit_backbone.adapters.mm_predict import prediction_sheet
 from srvit_backbone.errors import InputError
+from srvit_backbone.files import write_json
+from srvit_backbone.run_record import RunRecord, fingerprint
 from srvit_backbone.stream import seed_iteration
 
 
@@ -78,7 +78,7 @@ class SeedIterations(Hook):
 
 @HOOKS.register_module()
 class WriteResults(Hook):
-    """Write metrics_final.json and predictions.png into the work folder.
+    """Write run.json, metrics_final.json and predictions.png into the work folder.
 
     Args:
         images: Images in predictions.png, 0 for none.
@@ -89,6 +89,27 @@ class WriteResults(Hook):
     def __init__(self, images: int = 12) -> None:
         self.images = images
         self.metrics: dict[str, float] = {}
+        self.record: RunRecord | None = None
+
+    def before_train(self, runner: Runner) -> None:
+        """Begin the record."""
+        if not is_main_process():
+            return
+        data = {"train": runner.train_dataloader, "val": runner.val_dataloader}
+        initial = getattr(_bare(runner.model).backbone, "init_cfg", None) or {}
+        self.record = RunRecord(
+            Path(runner.work_dir),
+            config=runner.cfg.to_dict(),
+            seed=runner.seed,
+            images_a_step=runner.train_dataloader.batch_size * get_world_size(),
+            data={
+                split: fingerprint(*loader.dataset.data_prefix.values())
+                for split, loader in data.items()
+            },
+            weights=runner._load_from or dict(initial).get("checkpoint"),
+            processes=get_world_size(),
+            resumed=runner._resume,
+        )
 
     def after_val_epoch(self, runner: Runner, metrics: dict[str, float] | None = None) -> None:
         """Remember the last evaluation."""
@@ -99,6 +120,8 @@ class WriteResults(Hook):
         if not self.metrics:  # a run that was finished already
             runner.val_loop.run()
         self._write(runner, runner.val_dataloader.dataset)
+        if self.record:
+            self.record.finish(self.metrics)
 
     def after_test_epoch(self, runner: Runner, metrics: dict[str, float] | None = None) -> None:
         """Write the test's metrics and a sheet of predictions."""
@@ -109,10 +132,8 @@ class WriteResults(Hook):
         if not is_main_process():
             return
         folder = Path(runner.work_dir)
-        unfinished = folder / "metrics_final.unfinished"
         metrics = {name: float(value) for name, value in self.metrics.items()}
-        unfinished.write_text(json.dumps(metrics, indent=2) + "\n")
-        os.replace(unfinished, folder / "metrics_final.json")
+        write_json(folder / "metrics_final.json", metrics)
         if self.images:
             model = _bare(runner.model)
             model = getattr(model, "module", model)  # test-time augmentation wraps it once more

@@ -1,11 +1,12 @@
 """What a check finds, and the checks that all kinds of data sets share."""
 
-import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from PIL import Image
+
+from srvit_backbone.files import sha256
 
 # Modes that every framework here turns into RGB without loss.
 PLAIN_MODES = ("RGB", "P")
@@ -67,13 +68,9 @@ def check_picture(path: Path) -> tuple[list[Finding], tuple[int, int] | None]:
 
 def check_overlap(train: Iterable[Path], val: Iterable[Path]) -> list[Finding]:
     """Pictures of the validation split that the training split has too, byte by byte."""
-    known = {_digest(path): path for path in train if path.is_file()}
+    known = {sha256(path): path for path in train if path.is_file()}
     return [
         Finding(str(path), f"is the training picture {known[digest]}: the score will be too good")
         for path in val
-        if path.is_file() and (digest := _digest(path)) in known
+        if path.is_file() and (digest := sha256(path)) in known
     ]
-
-
-def _digest(path: Path) -> bytes:
-    return hashlib.sha256(path.read_bytes()).digest()

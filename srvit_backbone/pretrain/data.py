@@ -48,7 +48,7 @@ def build_data(
         InputError: The data are missing, or the classes of the splits differ.
     """
     val = _open(recipe, "validation", is_training=False)
-    classes = _classes(val)
+    classes = class_names(val)
     common = {
         "input_size": (3, recipe.img_size, recipe.img_size),
         "batch_size": batch_size,
@@ -69,10 +69,10 @@ def build_data(
         return Data(None, val_loader, len(val), None, len(classes))
 
     training = _open(recipe, "train", is_training=True)
-    if _classes(training) != classes:
+    if class_names(training) != classes:
         raise InputError(
             f"the classes of {recipe.data}'s training and validation split differ: "
-            f"{len(_classes(training))} and {len(classes)}"
+            f"{len(class_names(training))} and {len(classes)}"
         )
     train_loader = create_loader(
         training,
@@ -152,7 +152,8 @@ def _open(recipe: DictConfig, split: str, is_training: bool) -> Any:
     return dataset
 
 
-def _classes(dataset: Any) -> list[str]:
+def class_names(dataset: Any) -> list[str]:
+    """Names of a timm data set's classes, by label."""
     reader = dataset.reader  # of folders or of a tar file
     index = getattr(reader, "class_to_idx", None) or getattr(reader, "class_name_to_idx", None)
     if not index:

@@ -99,6 +99,7 @@ class Run:
         self.memory_format = (
             torch.channels_last if recipe.channels_last else torch.contiguous_format
         )
+        self.steps = len(data.train) // plan.accumulation if data.train is not None else 0
         self.epoch = 0
         self.best = 0.0
         self.rows: list[dict[str, Any]] = []
@@ -113,8 +114,7 @@ class Run:
         """
         from torch.utils.tensorboard import SummaryWriter
 
-        steps = len(self.data.train) // self.plan.accumulation
-        if not steps:
+        if not self.steps:
             raise InputError(
                 f"the training split does not fill one batch of {self.recipe.batch_size}: "
                 "lower batch_size"
@@ -123,7 +123,7 @@ class Run:
         writer = SummaryWriter(str(self.folder)) if main else None
         for epoch in range(self.epoch, self.recipe.epochs):
             lr = self.optimizer.param_groups[0]["lr"]
-            train_loss = self._train_epoch(epoch, steps)
+            train_loss = self._train_epoch(epoch)
             top1, top5 = self.evaluate(self.model)
             ema_top1 = self.evaluate(self.ema.module)[0] if self.ema else math.nan
             self.scheduler.step(epoch + 1)
@@ -146,7 +146,7 @@ class Run:
         if writer:
             writer.close()
 
-    def _train_epoch(self, epoch: int, steps: int) -> float:
+    def _train_epoch(self, epoch: int) -> float:
         self._seed(epoch)
         self.model.train()
         self.loss.train()
@@ -156,7 +156,7 @@ class Run:
         total = torch.zeros((), device=self.device)
         loader = iter(self.data.train)
         began = time.monotonic()
-        for step in range(steps):
+        for step in range(self.steps):
             for micro in range(self.plan.accumulation):
                 total += self._micro_batch(*next(loader), micro == self.plan.accumulation - 1)
             self.scaler.step(self.optimizer)
@@ -164,10 +164,10 @@ class Run:
             self.optimizer.zero_grad()
             if self.ema:
                 self.ema.update(self.model)
-            if (step + 1) % self.recipe.log_interval == 0 or step + 1 == steps:
-                self._report(epoch, step + 1, steps, total, time.monotonic() - began)
+            if (step + 1) % self.recipe.log_interval == 0 or step + 1 == self.steps:
+                self._report(epoch, step + 1, total, time.monotonic() - began)
         dist.all_reduce(total)
-        return float(total) / (steps * self.plan.processes)
+        return float(total) / (self.steps * self.plan.processes)
 
     def _micro_batch(self, images: Tensor, targets: Tensor, last: bool) -> Tensor:
         images = images.to(self.device, memory_format=self.memory_format, non_blocking=True)
@@ -188,7 +188,7 @@ class Run:
         self.scaler.scale(loss).backward()
         return loss.detach()
 
-    def _report(self, epoch: int, step: int, steps: int, total: Tensor, seconds: float) -> None:
+    def _report(self, epoch: int, step: int, total: Tensor, seconds: float) -> None:
         mean = float(total) / step
         if not math.isfinite(mean):
             raise InputError(
@@ -198,11 +198,11 @@ class Run:
             )
         if dist.get_rank() == 0:
             images = step * self.recipe.batch_size / seconds
-            left = (self.recipe.epochs - epoch) * steps - step
+            left = (self.recipe.epochs - epoch) * self.steps - step
             eta = timedelta(seconds=round(left * seconds / step))
             logger.info(
                 "epoch %d/%d, step %d/%d: loss %.4f, lr %.2e, %.0f images/s, ETA %s",
-                epoch, self.recipe.epochs, step, steps, mean,
+                epoch, self.recipe.epochs, step, self.steps, mean,
                 self.optimizer.param_groups[0]["lr"], images, eta,
             )  # fmt: skip
 
