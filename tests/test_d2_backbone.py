@@ -21,7 +21,7 @@ from srvit_backbone.adapters.d2_backbone import (
     add_srvit_config,
     get_srvit_lr_decay_rate,
 )
-from srvit_backbone.adapters.d2_engine import load_initial_weights
+from srvit_backbone.adapters.d2_engine import RunCheckpointer, load_initial_weights
 from srvit_backbone.adapters.d2_flops import count_gflops
 
 CONFIGS = sorted((ROOT / "detection" / "configs").glob("mask_rcnn_*.py"))
@@ -213,6 +213,45 @@ def test_detectors_of_other_classes_keep_all_but_the_class_heads(detector, tmp_p
         expected = other.state_dict()[name] if same_shape else before[name]
         assert torch.equal(value, expected), name
         assert same_shape or "predictor." in name
+
+
+def test_detectors_of_as_many_but_other_classes_lose_their_class_heads(detector, tmp_path, caplog):
+    torch.manual_seed(1)
+    other = instantiate(load("srvit_demo").model)
+    RunCheckpointer(other, str(tmp_path), ["cat", "dog"]).save("model")
+    path, before = (
+        str(tmp_path / "model.pth"),
+        {k: v.clone() for k, v in detector.state_dict().items()},
+    )
+    load_initial_weights(detector, path, class_names=["dog", "cat"])
+    assert "cat in the file is dog in the data and 1 more" in caplog.text
+    for name, value in detector.state_dict().items():
+        expected = before if "predictor." in name else other.state_dict()
+        assert torch.equal(value, expected[name]), name
+    # The same classes: all of it.
+    load_initial_weights(detector, path, class_names=["cat", "dog"])
+    for name, value in detector.state_dict().items():
+        assert torch.equal(value, other.state_dict()[name]), name
+    # Where a run is to be evaluated or resumed, other classes are an error.
+    RunCheckpointer(detector, class_names=["cat", "dog"]).load(path)
+    with pytest.raises(CheckpointError, match="cat in the file is dog in the data"):
+        RunCheckpointer(detector, class_names=["dog", "cat"]).load(path)
+
+
+@pytest.mark.parametrize("name", ["retinanet_srvit_demo", "fcos_srvit_demo"])
+def test_class_heads_of_dense_detectors_may_differ_too(name, tmp_path):
+    config = LazyConfig.load(str(ROOT / f"detection/configs/{name}.py"))
+    config.model.num_classes = 2
+    model = instantiate(config.model)
+    config.model.num_classes = 7
+    other = instantiate(config.model)
+    save_file(other.state_dict(), tmp_path / "other.safetensors")
+    before = {k: v.clone() for k, v in model.state_dict().items()}
+    load_initial_weights(model, str(tmp_path / "other.safetensors"))
+    kept = [k for k, v in model.state_dict().items() if v.shape != other.state_dict()[k].shape]
+    assert kept == ["head.cls_score.weight", "head.cls_score.bias"]
+    for key, value in model.state_dict().items():
+        assert torch.equal(value, (before if key in kept else other.state_dict())[key]), key
 
 
 def test_weights_that_do_not_fit_raise(detector, tmp_path):

@@ -11,7 +11,11 @@ from pathlib import Path
 import pytest
 import torch
 from conftest import ROOT, run_tool
+from mmengine.config import Config
+from mmengine.runner import Runner
 from PIL import Image
+
+from srvit_backbone.errors import InputError
 
 SHORT = (
     "train_cfg.max_iters=6",
@@ -189,6 +193,44 @@ def test_another_schedule_does_not_resume(installed, coins, run, tmp_path):
     more = tmp_path / "more"
     more.mkdir()
     assert train(installed, coins, more, *options, weights).returncode == 0
+
+
+def runner_from(run, tmp_path, classes, **settings):
+    """MMEngine's runner of the same config, for data of the given classes."""
+    config = Config.fromfile(run[0] / "upernet_srvit_demo.py")
+    for loader in ("train_dataloader", "val_dataloader", "test_dataloader"):
+        config[loader].dataset.metainfo.classes = classes
+    config.update(work_dir=str(tmp_path), load_from=str(run[0] / "iter_6.pth"), **settings)
+    runner = Runner.from_cfg(config)
+    if settings.get("resume") is not None:
+        runner._train_loop = runner.build_train_loop(runner._train_loop)
+    return runner
+
+
+def test_class_heads_of_other_classes_start_anew(run, tmp_path):
+    trained = load(run[0] / "iter_6.pth")["state_dict"]
+    for classes, kept in (
+        (["background", "large coin", "small coin"], True),
+        (["background", "small coin", "large coin"], False),
+    ):
+        runner = runner_from(run, tmp_path, classes, resume=False)
+        before = {name: value.clone() for name, value in runner.model.state_dict().items()}
+        runner.load_or_resume()
+        heads = 0
+        for name, value in runner.model.state_dict().items():
+            head = ".conv_seg." in name
+            heads += head
+            assert torch.equal(value, (before if head and kept else trained)[name]), name
+        assert heads == 4
+
+
+@pytest.mark.parametrize("resume", [True, None])
+def test_a_run_is_not_resumed_or_tested_on_other_classes(run, tmp_path, resume):
+    classes = ["background", "large coin", "small coin"]
+    settings = {} if resume is None else {"resume": resume}
+    runner = runner_from(run, tmp_path, classes, **settings)
+    with pytest.raises(InputError, match="small coin in the file is large coin in the data and 1"):
+        runner.load_or_resume()
 
 
 @pytest.mark.slow

@@ -35,7 +35,7 @@ def detector(args: argparse.Namespace) -> Draw:
     config = load_config(args.config_file, args.opts)
     choose_device(config)
     model = build_model(config)
-    RunCheckpointer(model).load(args.weights)
+    RunCheckpointer(model, class_names=config.class_names).load(args.weights)
     predictor, classes = Predictor(config, model), class_names(config)
 
     def run(image: np.ndarray) -> tuple[np.ndarray, str]:

@@ -71,7 +71,9 @@ def main(args: Any) -> None:
     seed_all_rng(config.train.seed)
     model = build_model(config)
     if args.eval_only:
-        RunCheckpointer(model).load(existing_checkpoint(config, output))
+        RunCheckpointer(model, class_names=config.class_names).load(
+            existing_checkpoint(config, output)
+        )
         finish(config, model, evaluate(config, model), output)
         return
     train(config, model, amp_dtype, output, args.resume)
@@ -122,11 +124,12 @@ def train(
     config: DictConfig, model: nn.Module, amp_dtype: torch.dtype | None, output: Path, resume: bool
 ) -> None:
     """Train to the end of the schedule, evaluate, and write the results."""
-    checkpointer = RunCheckpointer(model, str(output))
+    checkpointer = RunCheckpointer(model, str(output), config.class_names)
     resuming = resume and checkpointer.has_checkpoint()
     if not resuming:
         if config.train.init_checkpoint:
-            load_initial_weights(model, config.train.init_checkpoint, config.train.warm_start)
+            initial = config.train.init_checkpoint
+            load_initial_weights(model, initial, config.train.warm_start, config.class_names)
         else:
             logger.info("Training from scratch: train.init_checkpoint is empty")
     record = start_record(config, output, resuming) if comm.is_main_process() else None

@@ -8,6 +8,7 @@ resumed ends with the weights of one that was not.
 import logging
 import os
 import time
+from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -20,12 +21,15 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from srvit_backbone.checkpoint import CheckpointError, load_checkpoint, read, unwrap
+from srvit_backbone.class_names import class_change
 from srvit_backbone.srvit import SRViT
 from srvit_backbone.stream import micro_batch_size, seed_iteration
 
 logger = logging.getLogger(__name__)
 
 BEST = "model_best"
+# In the names of tensors with a part for each class: of R-CNNs; of RetinaNet and FCOS.
+CLASS_HEADS = ("predictor.", "head.cls_score.")
 
 
 class Trainer(SimpleTrainer):
@@ -110,14 +114,30 @@ class RunCheckpointer(DetectionCheckpointer):
 
     ``last_checkpoint`` names the newest checkpoint of the run; the best one is kept apart, so that
     a run resumes from where it was.
+
+    Args:
+        model: The detector.
+        save_dir: The run's folder, empty to write nothing.
+        class_names: Of the data; saved, and compared with those of a file that is loaded.
     """
+
+    def __init__(
+        self, model: nn.Module, save_dir: str = "", class_names: Sequence[str] = ()
+    ) -> None:
+        super().__init__(model, save_dir)
+        self.class_names = list(class_names)
 
     def save(self, name: str, **extra: Any) -> None:
         """Write ``name``.pth with the model and everything that is checkpointed with it."""
         if not self.save_dir or not self.save_to_disk:
             return
         state = {key: item.state_dict() for key, item in self.checkpointables.items()}
-        content = {"model": self.model.state_dict(), **state, **extra}
+        content = {
+            "model": self.model.state_dict(),
+            "class_names": self.class_names,
+            **state,
+            **extra,
+        }
         path = Path(self.save_dir, f"{name}.pth")
         self.logger.info("Saving checkpoint to %s", path)
         unfinished = path.with_suffix(".unfinished")
@@ -136,6 +156,9 @@ class RunCheckpointer(DetectionCheckpointer):
         return read(f)
 
     def _load_model(self, checkpoint: dict[str, Any]) -> Any:
+        change = class_change(checkpoint.pop("class_names", None), self.class_names)
+        if change:
+            raise CheckpointError(f"the checkpoint's classes are not the data's: {change}")
         result = super()._load_model(checkpoint)
         check_complete(result, "the checkpoint")
         return result
@@ -168,17 +191,23 @@ def check_complete(result: Any, source: str) -> None:
         raise CheckpointError(f"{source} does not fit the model: {', '.join(problems[:4])}{more}")
 
 
-def load_initial_weights(model: nn.Module, path: str, warm_start: bool | str = False) -> None:
+def load_initial_weights(
+    model: nn.Module,
+    path: str,
+    warm_start: bool | str = False,
+    class_names: Sequence[str] = (),
+) -> None:
     """Start a detector from a backbone's file, or from that of a whole detector.
 
-    Of a detector's file all tensors have to match, class heads of another class count apart: those
-    keep their initial values.
+    Of a detector's file all tensors have to match, class heads of other classes apart: those keep
+    their initial values, be it another number of classes or as many others.
 
     Args:
         model: The detector, with one SR-ViT backbone.
         path: A file of any form that ``srvit_backbone.checkpoint`` reads.
         warm_start: Accept a plain ViT's blocks in a recursive backbone; True or one of
             ``plain_vit.WARM_STARTS``.
+        class_names: Of the data, compared with those in the file if it names any.
 
     Raises:
         CheckpointError: The file is missing or damaged, or does not fit.
@@ -193,9 +222,15 @@ def load_initial_weights(model: nn.Module, path: str, warm_start: bool | str = F
     state, _ = unwrap(content)
     own = model.state_dict()
     if any(name in own and not name.startswith("backbone.") for name in state):
-        for name in [n for n in state if "predictor." in n and n in own]:
-            if state[name].shape != own[name].shape:
-                logger.warning("%s: %s is of other classes and not loaded", path, name)
+        change = class_change(content.get("class_names"), class_names)
+        for name in [n for n in state if n in own and any(part in n for part in CLASS_HEADS)]:
+            if change or state[name].shape != own[name].shape:
+                logger.warning(
+                    "%s: %s is of other classes and not loaded%s",
+                    path,
+                    name,
+                    change and f": {change}",
+                )
                 state[name] = own[name]
         result = DetectionCheckpointer(model)._load_model({"model": state})
         check_complete(result, path)

@@ -8,10 +8,11 @@ from mmengine.dist import get_rank, get_world_size, is_main_process
 from mmengine.hooks import Hook
 from mmengine.model import is_model_wrapper
 from mmengine.registry import HOOKS
-from mmengine.runner import Runner
+from mmengine.runner import BaseLoop, Runner
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from srvit_backbone.adapters.mm_predict import prediction_sheet
+from srvit_backbone.class_names import class_change
 from srvit_backbone.errors import InputError
 from srvit_backbone.files import write_json
 from srvit_backbone.run_record import RunRecord, fingerprint
@@ -49,15 +50,29 @@ class RunChecks(Hook):
             )
 
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
-        """Refuse to resume with another schedule, which MMEngine would silently ignore.
+        """Compare a file's classes and schedule with those of the run, before it is loaded.
+
+        The heads of a run that starts from a file of as many, but other classes keep their initial
+        values.
 
         Raises:
-            InputError: The schedulers' ends differ.
+            InputError: The run resumes with another schedule, which MMEngine would silently
+                ignore; or resumes or tests with other classes.
         """
-        if not runner._resume or "param_schedulers" not in checkpoint:
+        training = isinstance(runner._train_loop, BaseLoop)
+        dataset = (runner.train_dataloader if training else runner.test_dataloader).dataset
+        saved = checkpoint.get("meta", {}).get("dataset_meta") or {}
+        change = class_change(saved.get("classes"), dataset.metainfo["classes"])
+        if training and not runner._resume:
+            if change:
+                _keep_class_heads(runner, checkpoint, change)
+            return
+        if change:
+            raise InputError(f"the checkpoint's classes are not the data's: {change}")
+        if not training:
             return
         for scheduler, saved in zip(
-            runner.param_schedulers, checkpoint["param_schedulers"], strict=False
+            runner.param_schedulers, checkpoint.get("param_schedulers", []), strict=False
         ):
             if scheduler.end != saved["end"]:
                 raise InputError(
@@ -113,7 +128,7 @@ class WriteResults(Hook):
 
     def after_val_epoch(self, runner: Runner, metrics: dict[str, float] | None = None) -> None:
         """Remember the last evaluation."""
-        self.metrics = metrics or {}
+        self.metrics = _as_numbers(metrics)
 
     def after_train(self, runner: Runner) -> None:
         """Write the last evaluation and a sheet of predictions."""
@@ -125,15 +140,14 @@ class WriteResults(Hook):
 
     def after_test_epoch(self, runner: Runner, metrics: dict[str, float] | None = None) -> None:
         """Write the test's metrics and a sheet of predictions."""
-        self.metrics = metrics or {}
+        self.metrics = _as_numbers(metrics)
         self._write(runner, runner.test_dataloader.dataset)
 
     def _write(self, runner: Runner, dataset: Any) -> None:
         if not is_main_process():
             return
         folder = Path(runner.work_dir)
-        metrics = {name: float(value) for name, value in self.metrics.items()}
-        write_json(folder / "metrics_final.json", metrics)
+        write_json(folder / "metrics_final.json", self.metrics)
         if self.images:
             model = _bare(runner.model)
             model = getattr(model, "module", model)  # test-time augmentation wraps it once more
@@ -145,3 +159,18 @@ class WriteResults(Hook):
 
 def _bare(model: torch.nn.Module) -> torch.nn.Module:
     return model.module if is_model_wrapper(model) else model
+
+
+def _as_numbers(metrics: dict[str, Any] | None) -> dict[str, float]:
+    # mmseg's are NumPy's.
+    return {name: float(value) for name, value in (metrics or {}).items()}
+
+
+def _keep_class_heads(runner: Runner, checkpoint: dict, change: str) -> None:
+    state = checkpoint.get("state_dict", checkpoint)
+    own = _bare(runner.model).state_dict()
+    names = [name for name in own if ".conv_seg." in name]
+    runner.logger.warning(
+        "%s: %s keep their initial values: %s", runner._load_from, ", ".join(names), change
+    )
+    state.update({name: own[name] for name in names})
