@@ -234,7 +234,7 @@ def test_one_step_is_deits_by_hand(tmp_path, seed, distilled):
         run = Run(recipe, model, loss, data, plan_batch(recipe, 1), tmp_path)
         run.scheduler.step(3)
         run._seed = lambda epoch: np.random.seed(seed)
-        result = run._train_epoch(3, 1)
+        result = run._train_epoch(3)
     finally:
         dist.destroy_process_group()
     found = {name: p.detach().clone() for name, p in model.named_parameters()}
