@@ -245,6 +245,30 @@ def test_convert_tool_writes_deit_exactly(tmp_path):
     assert not failed.exists()
 
 
+@pytest.mark.parametrize("how", ["stepwise", "average, uniform"])
+def test_convert_tool_folds_as_it_is_told(tmp_path, how):
+    deep = timm.create_model(
+        "deit_small_patch16_224", embed_dim=96, num_heads=3, depth=8, img_size=32
+    )
+    save_file(deep.state_dict(), tmp_path / "deep.safetensors")
+    target = tmp_path / "folded.safetensors"
+    process = run_tool(
+        *("convert_checkpoint.py", tmp_path / "deep.safetensors", target, "--img-size", 32),
+        *("--variant", "srvit_nano_t2", "--warm-start", how),
+    )
+    assert process.returncode == 0, process.stderr
+    model = timm.create_model("srvit_nano_t2", img_size=32)
+    expected = convert(deep.state_dict(), model, warm_start=how).state
+    found = load_file(target)
+    for name in found.keys() & deep.state_dict().keys() | {"blocks.1.blocks.0.mlp.fc1.weight"}:
+        assert torch.equal(found[name], expected[name]), name
+    process = run_tool(
+        *("convert_checkpoint.py", tmp_path / "deep.safetensors", target, "--img-size", 32),
+        *("--variant", "srvit_nano_t2", "--warm-start", "sideways"),
+    )
+    assert_one_line_error(process, "average, uniform")
+
+
 @pytest.mark.parametrize("distilled", [False, True])
 def test_load_pretrained_takes_classes_and_tokens_from_the_file(tmp_path, distilled):
     source = timm.create_model(

@@ -12,9 +12,11 @@ import pytest
 import torch
 from conftest import ROOT, run_tool
 from mmengine.config import Config
+from mmengine.registry import init_default_scope
 from mmengine.runner import Runner
 from PIL import Image
 
+from srvit_backbone.adapters import mm_fit
 from srvit_backbone.errors import InputError
 
 SHORT = (
@@ -193,6 +195,28 @@ def test_another_schedule_does_not_resume(installed, coins, run, tmp_path):
     more = tmp_path / "more"
     more.mkdir()
     assert train(installed, coins, more, *options, weights).returncode == 0
+
+
+def test_a_run_is_fitted_to_another_batch_and_a_limit_of_memory(installed, coins, tmp_path):
+    """Twice the batch in four parts: half as many steps, an iteration for every part."""
+    config = Config.fromfile(ROOT / "segmentation/configs/upernet_srvit_demo.py")
+    init_default_scope(config.default_scope)
+    limit = mm_fit.estimator(config)(2, "store", True) / 0.9 / 1e6 + 1
+    options = ("fit.batch=8", f"fit.memory={limit:.0f}MB")
+    process = train(installed, coins, tmp_path, *options)
+    assert process.returncode == 0, process.stderr
+    for change in ("accumulative_counts  1 -> 4", "train_cfg.max_iters                6 -> 12"):
+        assert change in process.stdout
+    work = tmp_path / "work"
+    assert (work / "last_checkpoint").read_text().endswith("iter_12.pth")
+    state = load(work / "iter_12.pth")
+    # AdamW counts steps: those of whole batches.
+    assert {int(values["step"]) for values in state["optimizer"]["state"].values()} == {3}
+    record = json.loads((work / "run.json").read_text())
+    assert record["images_a_step"] == 8
+    # The saved config repeats the run.
+    saved = Config.fromfile(work / "upernet_srvit_demo.py")
+    assert (saved.train_dataloader.batch_size, saved.fit.batch) == (2, 0)
 
 
 def runner_from(run, tmp_path, classes, **settings):

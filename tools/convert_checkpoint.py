@@ -4,9 +4,9 @@
         pretrained/srvit_deit_s.safetensors --variant srvit_deit_s
 
 Reads torch files and safetensors; finds the weights under the usual keys and prefixes. A plain ViT
-(DeiT) becomes a T = 1 model exactly, and with --warm-start a T > 1 model of as many blocks, whose
-router, step transforms and mixture norms are newly initialised. Prints what was done and the
-sha256.
+(DeiT, MAE, DINOv2, timm) becomes a T = 1 model exactly, and with --warm-start a T > 1 model of as many or
+fewer blocks, whose router, step transforms and mixture norms are newly initialised. Prints what was
+done and the sha256.
 """
 
 import argparse
@@ -20,6 +20,7 @@ from srvit_backbone import SRViT
 from srvit_backbone.checkpoint import convert, read, unwrap
 from srvit_backbone.errors import InputError, run_program
 from srvit_backbone.files import sha256
+from srvit_backbone.plain_vit import WARM_STARTS
 from srvit_backbone.variants import variant_settings
 
 
@@ -35,7 +36,12 @@ def main() -> None:
         "--img-size", type=int, default=224, help="native size in pixels, default 224"
     )
     parser.add_argument(
-        "--warm-start", action="store_true", help="plain ViT blocks into a T > 1 model"
+        "--warm-start",
+        nargs="?",
+        const=WARM_STARTS[0],
+        default=False,
+        metavar="HOW",
+        help="plain ViT blocks into a T > 1 model: " + "; ".join(WARM_STARTS),
     )
     parser.add_argument(
         "--raw", action="store_true", help="prefer the raw weights over averaged ones"
