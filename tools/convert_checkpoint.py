@@ -4,9 +4,9 @@
         pretrained/srvit_deit_s.safetensors --variant srvit_deit_s
 
 Reads torch files and safetensors; finds the weights under the usual keys and prefixes. A plain ViT
-(DeiT, MAE, DINOv2, timm) becomes a T = 1 model exactly, and with --warm-start a T > 1 model of as many or
-fewer blocks, whose router, step transforms and mixture norms are newly initialised. Prints what was
-done and the sha256.
+(DeiT, MAE, DINOv2, timm) becomes a T = 1 model exactly, and with --warm-start a T > 1 model of as
+many or fewer blocks, whose router, step transforms and mixture norms are newly initialised. Prints
+what was done and the sha256.
 """
 
 import argparse

@@ -10,7 +10,10 @@ model = dict(
     rpn_head=dict(
         in_channels=_base_.width,
         feat_channels=_base_.width,
-        anchor_generator=dict(scales=[4], strides=[4, 8, 16, 32, 64]),
+        # A coin is 25 to 80 pixels wide.
+        anchor_generator=dict(
+            scales=[1], base_sizes=[16, 32, 48, 64, 96], strides=[4, 8, 16, 32, 64]
+        ),
     ),
     roi_head=dict(
         bbox_roi_extractor=dict(out_channels=_base_.width),
