@@ -73,7 +73,8 @@ test-all: $(STAMP)
 # environment of its own, half an hour or more on 2 cores.
 MMDET := .venv-mmdet
 test-mmdet: $(MMDET)/.with-mmdet datasets/coins
-	$(MMDET)/bin/python -m pytest -q -m '' tests/test_mmdet.py
+	$(MMDET)/bin/python -m pytest -q -m '' tests/test_mmdet.py tests/test_mm_pyramid.py \
+	    tests/test_use_in_your_detector.py
 
 $(MMDET)/.with-mmdet:
 	$(MAKE) $(MMDET)/.installed VENV=$(MMDET) TORCH='torch==2.9.1 torchvision==0.24.1'

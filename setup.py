@@ -42,6 +42,13 @@ EXTRAS = {
 }
 EXTRAS["all"] = sorted({requirement for extra in EXTRAS.values() for requirement in extra})
 
+# Where a wheel has them, in srvit_backbone/configs.
+CONFIGS = {
+    "detection/configs": "detection",
+    "detection/mmdet_configs": "mmdet",
+    "segmentation/configs": "segmentation",
+}
+
 
 class BuildWithConfigs(build_py):
     """Puts the configs inside a wheel; an editable install uses them where they are."""
@@ -50,9 +57,9 @@ class BuildWithConfigs(build_py):
         super().run()
         if getattr(self, "editable_mode", False):
             return
-        for part in ("detection", "segmentation"):
-            target = Path(self.build_lib, "srvit_backbone", "configs", part)
-            shutil.copytree(Path(part, "configs"), target, dirs_exist_ok=True)
+        for source, name in CONFIGS.items():
+            target = Path(self.build_lib, "srvit_backbone", "configs", name)
+            shutil.copytree(source, target, dirs_exist_ok=True)
 
 
 setup(

@@ -37,6 +37,7 @@ def test_it_equals_detectron2s_with_the_same_weights(scales):
     expected = list(reference(x).values())
     for ours, theirs in zip(neck([x]), expected, strict=True):
         torch.testing.assert_close(ours, theirs)
+        assert ours.is_contiguous()  # mmcv's RoIAlign reads the memory as if it were
 
 
 def test_further_levels_by_convolution_halve_and_learn():

@@ -11,6 +11,7 @@ import torch
 from conftest import ROOT, run_tool
 from mmengine.config import Config
 from mmengine.registry import init_default_scope
+from torchvision.ops import roi_align
 
 mmdet = pytest.importorskip(
     "mmdet.registry", reason="MMDetection is not installed: make test-mmdet"
@@ -66,6 +67,20 @@ def test_the_loss_falls_and_the_run_evaluates(detector, coins, tmp_path):
     assert len(losses) == 60
     assert losses[-1] < 0.95 * losses[9]
     assert 0 <= lines[-1]["coco/bbox_mAP_50"] <= 1
+
+
+def test_mmcvs_rois_are_torchvisions_on_the_pyramids_maps():
+    from mmcv.ops import RoIAlign
+
+    from srvit_backbone.adapters.mm_pyramid import SimpleFeaturePyramid
+
+    rois = torch.tensor([[0, 10.0, 20, 60, 70], [1, 30, 30, 90, 100]])
+    for stride, level in zip(
+        (4, 8, 16, 32), SimpleFeaturePyramid(16, 8)([torch.randn(2, 16, 8, 8)]), strict=False
+    ):
+        expected = roi_align(level, rois, 7, 1 / stride, sampling_ratio=2, aligned=True)
+        found = RoIAlign(7, 1 / stride, sampling_ratio=2, aligned=True)(level, rois)
+        torch.testing.assert_close(found, expected)
 
 
 @pytest.mark.slow

@@ -58,7 +58,9 @@ class SimpleFeaturePyramid(BaseModule):
                 maps.append(self.extra_convs[index](previous))
             else:
                 maps.append(F.max_pool2d(maps[-1], kernel_size=1, stride=2))
-        return tuple(maps)
+        # A layer norm over channels leaves the channels last in memory, which mmcv's RoIAlign does
+        # not notice: it would pool other places.
+        return tuple(level.contiguous() for level in maps)
 
 
 def _level(in_channels: int, out_channels: int, scale: float) -> nn.Sequential:
