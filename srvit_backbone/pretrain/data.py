@@ -113,7 +113,7 @@ class StrictImages(ImageDataset):
         except (RuntimeError, OSError) as error:
             name = self.filename(index, absolute=True)
             raise InputError(
-                f"{name} cannot be opened as a picture: mend or remove it, or set "
+                f"{name} cannot be opened as a picture ({error}): mend or remove it, or set "
                 "skip_corrupt=true to skip such files"
             ) from error
 
