@@ -41,13 +41,13 @@ SEGMENTATION := segmentation/configs/upernet_srvit_demo.py
 
 # Detection from scratch, then segmentation from the detector's backbone.
 demo: $(STAMP) datasets/coins
-	$(BIN)/python -W ignore tools/train_net.py --config-file $(DETECTION) --resume \
+	$(BIN)/python tools/train_net.py --config-file $(DETECTION) --resume \
 	    train.init_checkpoint='$(INIT)' train.output_dir=$(DEMO)
-	$(BIN)/python -W ignore tools/demo.py --config-file $(DEMO)/config.yaml \
+	$(BIN)/python tools/demo.py --config-file $(DEMO)/config.yaml \
 	    --weights $(DEMO)/model_final.pth --input datasets/coins/coins.png --output $(DEMO)/coins.png
-	PYTHONWARNINGS=ignore BACKBONE=$(DEMO)/model_final.pth $(BIN)/mim train mmsegmentation \
+	BACKBONE=$(DEMO)/model_final.pth $(BIN)/mim train mmsegmentation \
 	    $(SEGMENTATION) --gpus 0 --work-dir $(DEMO)_seg --resume
-	$(BIN)/python -W ignore tools/demo.py --config-file $(DEMO)_seg/$(notdir $(SEGMENTATION)) \
+	$(BIN)/python tools/demo.py --config-file $(DEMO)_seg/$(notdir $(SEGMENTATION)) \
 	    --weights "$$(cat $(DEMO)_seg/last_checkpoint)" --input datasets/coins/coins.png \
 	    --output $(DEMO)_seg/coins.png
 	@echo
@@ -59,21 +59,21 @@ demo: $(STAMP) datasets/coins
 
 # The whole chain: pretraining on handwritten digits, then the demo from those weights.
 pretrain-demo: $(STAMP) datasets/digits
-	$(BIN)/python -W ignore tools/train_imagenet.py digits --resume
+	$(BIN)/python tools/train_imagenet.py digits --resume
 	$(BIN)/python tools/publish_weights.py output/pretrain/srvit_nano_t3 --folder output/pretrained
 	$(MAKE) demo INIT=output/pretrained/srvit_nano_t3.safetensors DEMO=output/pretrain_demo
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n auto
 
 test-all: $(STAMP)
-	$(BIN)/python -m pytest -q -m ''
+	$(BIN)/python -m pytest -q -n auto -m ''
 
 # MMDetection needs mmcv's compiled operations, which do not build on the torch above: an
 # environment of its own, half an hour or more on 2 cores.
 MMDET := .venv-mmdet
 test-mmdet: $(MMDET)/.with-mmdet datasets/coins
-	$(MMDET)/bin/python -m pytest -q -m '' tests/test_mmdet.py tests/test_mm_pyramid.py \
+	$(MMDET)/bin/python -m pytest -q -m '' tests/test_mmdet.py tests/test_openmmlab_pyramid.py \
 	    tests/test_use_in_your_detector.py
 
 $(MMDET)/.with-mmdet:
@@ -87,6 +87,7 @@ $(MMDET)/.with-mmdet:
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/mypy
 
 clean:
 	rm -rf $(VENV) $(MMDET) output datasets

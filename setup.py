@@ -38,7 +38,7 @@ EXTRAS = {
     "pretrain": ["torchvision", "omegaconf>=2.1,<2.4", "tensorboard"],
     "export": ["onnx", "onnxscript", "onnxruntime"],
     # scikit-image and scikit-learn carry the real pictures of the demo data sets.
-    "dev": ["pytest", "ruff", "scikit-image", "scikit-learn"],
+    "dev": ["pytest", "pytest-xdist", "ruff", "mypy", "scikit-image", "scikit-learn"],
 }
 EXTRAS["all"] = sorted({requirement for extra in EXTRAS.values() for requirement in extra})
 

@@ -1,7 +1,7 @@
 """SR-ViT (Soft Mixture-of-Recursions, arXiv 2607.00774) as a backbone.
 
 Importing this registers the variants with timm and imports neither Detectron2 nor OpenMMLab: those
-live in ``srvit_backbone.adapters``.
+live in ``srvit_backbone.detectron2`` and ``srvit_backbone.openmmlab``.
 """
 
 from srvit_backbone.checkpoint import CheckpointError, load_checkpoint

@@ -1,12 +1,11 @@
 """Errors that are the user's to mend, and how a command-line program ends on one."""
 
-import logging
 import re
 import sys
 from collections.abc import Callable
-from typing import NoReturn
+from typing import Any, NoReturn
 
-from torch.multiprocessing import ProcessRaisedException
+from srvit_backbone.quiet import silence_known_warnings
 
 # In front of a message that comes with the traceback of another process.
 _OWN_ERROR = re.compile(r"^srvit_backbone\.[\w.]+Error: ")
@@ -16,14 +15,17 @@ class InputError(ValueError):
     """A config, flag, data set, image or folder is not usable; the message says what to do."""
 
 
-def run_program(main: Callable[[], None], *errors: type[Exception]) -> None:
-    """Run a program; an InputError or one of ``errors`` becomes one line and exit status 1.
+def run_program(main: Callable[..., None], *arguments: Any) -> None:
+    """Run a program; an InputError becomes one line and exit status 1.
 
     So does an InputError in one of several training processes.
     """
+    from torch.multiprocessing import ProcessRaisedException
+
+    silence_known_warnings()
     try:
-        main()
-    except (InputError, *errors) as error:
+        main(*arguments)
+    except InputError as error:
         fail(error)
     except ProcessRaisedException as error:
         if not _OWN_ERROR.match(_last_line(error)):
@@ -33,7 +35,7 @@ def run_program(main: Callable[[], None], *errors: type[Exception]) -> None:
 
 def fail(error: Exception) -> NoReturn:
     """Print an error as one line and exit with status 1."""
-    logging.shutdown()
+    sys.stdout.flush()
     sys.exit(f"error: {_OWN_ERROR.sub('', _last_line(error))}")
 
 

@@ -156,13 +156,14 @@ class RecursiveUnit(nn.Module):
             share = weights[..., step : step + 1]
             if self.grad_checkpointing and torch.is_grad_enabled():
                 # Else the normalised tokens of every step are stored.
-                mixture = checkpoint(self._mix, mixture, share, x, use_reentrant=False)
+                mixture = checkpoint(_mix, mixture, share, x, self.norm, use_reentrant=False)
             else:
-                mixture = self._mix(mixture, share, x)
+                mixture = _mix(mixture, share, x, self.norm)
         return mixture
 
-    def _mix(self, mixture: Tensor, share: Tensor, x: Tensor) -> Tensor:
-        return torch.addcmul(mixture, share, self.norm(x))
+
+def _mix(mixture: Tensor, share: Tensor, x: Tensor, norm: nn.Module) -> Tensor:
+    return torch.addcmul(mixture, share, norm(x))
 
 
 def run_block(
@@ -189,8 +190,8 @@ def run_block(
     # The non-re-entrant kind only: the re-entrant one marks a parameter ready once per call, which
     # stops DistributedDataParallel as soon as a block is used twice.
     if grad_checkpointing == "keep_attention":
-        run = _without_autocast_cache(run)
-        return checkpoint(run, x, use_reentrant=False, context_fn=_keep_attention)
+        uncached = _without_autocast_cache(run)
+        return checkpoint(uncached, x, use_reentrant=False, context_fn=_keep_attention)
     return checkpoint(run, x, use_reentrant=False)
 
 

@@ -15,17 +15,14 @@ from timm.layers import PatchEmbed, resample_abs_pos_embed, to_2tuple
 from timm.models.vision_transformer import Block
 from torch import Tensor, nn
 
-from srvit_backbone.layer_depth import layer_depth, num_layers, stage_depths
-from srvit_backbone.soft_mor import AGGREGATIONS, LayerNorm, RecursiveUnit, run_block
+from srvit_backbone.arguments import INITS, check_arguments, check_pooling
+from srvit_backbone.layer_depth import num_layers, stage_depths
+from srvit_backbone.soft_mor import LayerNorm, RecursiveUnit, run_block
+from srvit_backbone.timm_surface import TimmSurface, reset_linear, to_spatial
 from srvit_backbone.windows import Windows
 
-POOLINGS = ("token", "avg", "")
-# Standard deviation of the embeddings by initialisation. "deit" is DeiT's rule, for widths of 384
-# and up. At nano widths it is far too small: there "fan_in", torch's own rule for Linear layers.
-INITS = {"deit": 0.02, "fan_in": 0.2}
 
-
-class SRViT(nn.Module):
+class SRViT(TimmSurface):
     """Soft Recursive Vision Transformer (section 3.1 and Fig. 2a).
 
     ``blocks`` holds the first block, then the recursive units, then the last block. With T = 1
@@ -33,8 +30,7 @@ class SRViT(nn.Module):
     first and last block being plain, the units coarse-to-fine and all blocks DeiT's is the paper's
     text; the unit depths were recovered from its tables.
 
-    Feature points, which all ``indices`` count: for T > 1 the output of each recursive unit, then
-    of the last block; for T = 1 the output of each block.
+    Features, parameter groups and classifier as timm's models have them: see TimmSurface.
 
     Args:
         img_size: Native image height and width in pixels. Any other size is accepted: the position
@@ -93,10 +89,10 @@ class SRViT(nn.Module):
     ) -> None:
         super().__init__()
         unit_depths = tuple(unit_depths)
-        _check_arguments(
+        check_arguments(
             embed_dim, num_heads, unit_depths, recursion_depth, aggregation, init, window_size
         )
-        _check_pooling(global_pool, distilled)
+        check_pooling(global_pool, distilled)
 
         self.num_classes = num_classes
         self.embed_dim = self.num_features = self.head_hidden_size = embed_dim
@@ -186,14 +182,11 @@ class SRViT(nn.Module):
             nn.init.trunc_normal_(embedding, std=INITS[init])
         for module in self.modules():
             if init == "deit" and isinstance(module, nn.Linear):
-                _reset_linear(module)
-
-    def _make_head(self) -> nn.Module:
-        return nn.Linear(self.embed_dim, self.num_classes) if self.num_classes else nn.Identity()
+                reset_linear(module)
 
     # --- forward ---------------------------------------------------------------------
 
-    def forward(self, x: Tensor) -> Tensor | tuple[Tensor, Tensor]:
+    def forward(self, x: Tensor) -> Any:
         """Image (B, in_chans, H, W) -> logits (B, num_classes); in distilled training a pair."""
         return self.forward_head(self.forward_features(x))
 
@@ -219,56 +212,6 @@ class SRViT(nn.Module):
             x = x[:, self.num_prefix_tokens :].mean(dim=1)
         x = self.head_drop(x)
         return x if pre_logits else self.head(x)
-
-    def forward_intermediates(
-        self,
-        x: Tensor,
-        indices: int | list[int] | tuple[int, ...] | None = None,
-        return_prefix_tokens: bool = False,
-        norm: bool = False,
-        stop_early: bool = False,
-        output_fmt: str = "NCHW",
-        intermediates_only: bool = False,
-    ) -> Any:
-        """Features at chosen points of the network, in timm's form.
-
-        Args:
-            x: Image (B, in_chans, H, W).
-            indices: Feature points (see the class), negative ones from the end; a number n means
-                the last n; None means all.
-            return_prefix_tokens: Give pairs (feature, prefix tokens (B, P, C)).
-            norm: Apply the final norm to every feature.
-            stop_early: Compute nothing behind the last point asked for; implied by
-                ``intermediates_only``.
-            output_fmt: "NCHW" for (B, C, H, W) or "NLC" for (B, N, C).
-            intermediates_only: Leave out the final tokens.
-
-        Returns:
-            The list of features in order of depth, or (final tokens (B, P + N, C), that list).
-
-        Raises:
-            ValueError: An index or ``output_fmt`` is not one of these.
-        """
-        if output_fmt not in ("NCHW", "NLC"):
-            raise ValueError(f"output_fmt={output_fmt!r}: must be 'NCHW' or 'NLC'")
-        wanted = self.feature_blocks(indices)
-        stop_early = stop_early or intermediates_only
-        x, grid = self._embed(x)
-        features = []
-        for index in range(max(wanted) + 1 if stop_early else len(self.blocks)):
-            x = self._run(index, x, grid)
-            if index not in wanted:
-                continue
-            tokens = self.norm(x) if norm else x
-            prefix, feature = tokens.split_with_sizes(
-                [self.num_prefix_tokens, tokens.shape[1] - self.num_prefix_tokens], dim=1
-            )
-            if output_fmt == "NCHW":
-                feature = to_spatial(feature, grid)
-            features.append((feature, prefix) if return_prefix_tokens else feature)
-        if intermediates_only:
-            return features
-        return self.norm(x), features
 
     @torch.no_grad()
     def routing_weights(self, x: Tensor) -> list[Tensor]:
@@ -297,10 +240,12 @@ class SRViT(nn.Module):
             x = self._run(index, x, grid)
         return weights
 
-    def _embed(self, x: Tensor) -> tuple[Tensor, torch.Size]:
+    def _embed(self, x: Tensor) -> tuple[Tensor, tuple[int, int]]:
         x = self.patch_embed(x)  # (B, in_chans, H, W) -> (B, grid H, grid W, C)
-        grid = x.shape[1:3]
-        tokens = [self.cls_token] if self.dist_token is None else [self.cls_token, self.dist_token]
+        grid = (x.shape[1], x.shape[2])
+        tokens: list[Tensor] = (
+            [self.cls_token] if self.dist_token is None else [self.cls_token, self.dist_token]
+        )
         prefix = torch.cat(tokens, dim=1).expand(x.shape[0], -1, -1)
         x = torch.cat([prefix, x.flatten(1, 2)], dim=1)
         # Without antialiasing, as DeiT, Detectron2 and MMSegmentation resample.
@@ -347,136 +292,3 @@ class SRViT(nn.Module):
     def effective_depth(self) -> int:
         """Sequential block applications, D_eff of Table 2; fewer with fewer steps."""
         return 2 + self.steps * sum(self.unit_depths)
-
-    def layer_depth(self, name: str) -> int:
-        """Depth of one of the model's parameters, see ``srvit_backbone.layer_depth``."""
-        return layer_depth(name, self.unit_depths, self.recursion_depth)
-
-    def feature_blocks(self, indices: int | Sequence[int] | None = None) -> list[int]:
-        """Positions in ``blocks`` of the feature points ``indices``."""
-        points = range(self._first_feature, len(self.blocks))
-        if indices is None:
-            return list(points)
-        chosen = range(-indices, 0) if isinstance(indices, int) else indices
-        if not chosen or any(not -len(points) <= index < len(points) for index in chosen):
-            raise ValueError(
-                f"indices={indices}: there are {len(points)} feature points, 0 to {len(points) - 1}"
-            )
-        return [points[index] for index in chosen]
-
-    # --- timm's surface --------------------------------------------------------------
-
-    @torch.jit.ignore
-    def no_weight_decay(self) -> set[str]:
-        """Names of parameters that are not decayed although they are matrices."""
-        return {"pos_embed", "cls_token", "dist_token"}
-
-    @torch.jit.ignore
-    def group_matcher(self, coarse: bool = False) -> Any:
-        """Layer grouping in timm's sense: a callable from a name to its depth."""
-        if not coarse:
-            return self.layer_depth
-        last = num_layers(self.unit_depths)
-        return lambda name: min(1, self.layer_depth(name)) + (self.layer_depth(name) > last)
-
-    @torch.jit.ignore
-    def set_grad_checkpointing(self, enable: bool | str = True) -> None:
-        """Recompute every block application in the backward pass instead of storing it.
-
-        Args:
-            enable: "keep_attention" stores the outputs of fused attention nevertheless: at large
-                images a good part of the recomputing is saved, for C values a token and block.
-
-        Raises:
-            ValueError: Another value.
-        """
-        if enable not in (False, True, "keep_attention"):
-            raise ValueError(f"checkpointing {enable!r}: must be False, True or 'keep_attention'")
-        self.grad_checkpointing = enable
-        for block in self.blocks:
-            if isinstance(block, RecursiveUnit):
-                block.grad_checkpointing = enable
-
-    @torch.jit.ignore
-    def set_distilled_training(self, enable: bool = True) -> None:
-        """In training return the pair of logits (a distilled model's default) or their mean."""
-        if enable and self.head_dist is None:
-            raise ValueError("distilled training needs a model built with distilled=True")
-        self.distilled_training = enable
-
-    @torch.jit.ignore
-    def get_classifier(self) -> nn.Module | tuple[nn.Module, nn.Module]:
-        """The classifier, or the pair of them."""
-        return self.head if self.head_dist is None else (self.head, self.head_dist)
-
-    def reset_classifier(self, num_classes: int, global_pool: str | None = None) -> None:
-        """Replace the classifier by a newly initialised one, 0 classes for none."""
-        if global_pool is not None:
-            _check_pooling(global_pool, self.head_dist is not None)
-            self.global_pool = global_pool
-        self.num_classes = num_classes
-        for name in ("head",) if self.head_dist is None else ("head", "head_dist"):
-            head = self._make_head().to(self.pos_embed)
-            if isinstance(head, nn.Linear):
-                _reset_linear(head)
-            setattr(self, name, head)
-
-    def prune_intermediate_layers(
-        self,
-        indices: int | Sequence[int] = 1,
-        prune_norm: bool = False,
-        prune_head: bool = True,
-    ) -> list[int]:
-        """Remove what the feature points ``indices`` do not need; returns them, made positive."""
-        wanted = self.feature_blocks(indices)
-        self.blocks = self.blocks[: max(wanted) + 1]
-        if prune_norm:
-            self.norm = nn.Identity()
-        if prune_head:
-            self.num_classes = 0
-            self.head = nn.Identity()
-            self.head_dist = None
-        return [index - self._first_feature for index in wanted]
-
-
-def to_spatial(tokens: Tensor, grid: Sequence[int]) -> Tensor:
-    """Patch tokens (B, N, C) -> map (B, C, grid H, grid W)."""
-    return tokens.transpose(1, 2).unflatten(2, tuple(grid)).contiguous()
-
-
-def _reset_linear(linear: nn.Linear) -> None:
-    nn.init.trunc_normal_(linear.weight, std=INITS["deit"])
-    if linear.bias is not None:
-        nn.init.zeros_(linear.bias)
-
-
-def _check_arguments(
-    embed_dim: int,
-    num_heads: int,
-    unit_depths: tuple[int, ...],
-    recursion_depth: int,
-    aggregation: str,
-    init: str,
-    window_size: int,
-) -> None:
-    if num_heads < 1 or embed_dim % num_heads:
-        raise ValueError(f"embed_dim={embed_dim} must be a multiple of num_heads={num_heads}")
-    if not unit_depths or any(depth < 1 for depth in unit_depths):
-        raise ValueError(
-            f"unit_depths={unit_depths}: needs at least one unit, each of 1 block or more"
-        )
-    if recursion_depth < 1:
-        raise ValueError(f"recursion_depth={recursion_depth}: must be 1 (no recursion) or more")
-    if aggregation not in AGGREGATIONS:
-        raise ValueError(f"aggregation={aggregation!r}: must be one of {AGGREGATIONS}")
-    if window_size < 0:
-        raise ValueError(f"window_size={window_size}: must be 0 (global attention) or more")
-    if init not in INITS:
-        raise ValueError(f"init={init!r}: must be one of {tuple(INITS)}")
-
-
-def _check_pooling(global_pool: str, distilled: bool) -> None:
-    if global_pool not in POOLINGS:
-        raise ValueError(f"global_pool={global_pool!r}: must be one of {POOLINGS}")
-    if distilled and global_pool != "token":
-        raise ValueError("distilled=True reads its two tokens: global_pool must be 'token'")

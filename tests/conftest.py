@@ -1,13 +1,26 @@
+import contextlib
+import functools
+import importlib.util
+import io
+import os
 import subprocess
 import sys
+import warnings
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 import torch
 
 from srvit_backbone import SRViT
+from srvit_backbone.errors import run_program
 
 ROOT = Path(__file__).parents[1]
+
+
+# pytest-xdist runs one worker a core; processes that tests start are to compute the same.
+os.environ["OMP_NUM_THREADS"] = "1"
+torch.set_num_threads(1)
 
 
 @pytest.fixture(autouse=True)
@@ -34,10 +47,59 @@ def tiny():
     return build
 
 
-def run_tool(name, *arguments, cwd=ROOT, env=None, timeout=300):
-    """Run a program of tools/ as a user does."""
+@dataclass
+class Finished:
+    """What a program left: as subprocess.CompletedProcess has it."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def run_tool(name, *arguments, env=None):
+    """A program of tools/ in this process, which has imported everything already.
+
+    Args:
+        env: Environment variables to set beside those there are.
+    """
+    tool = load_tool(name)
+    out, err = io.StringIO(), io.StringIO()
+    code = 0
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        warnings.catch_warnings(),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+    ):
+        warnings.simplefilter("ignore")
+        patch.chdir(ROOT)
+        patch.setattr(sys, "argv", [f"tools/{name}", *map(str, arguments)])
+        for key, value in (env or {}).items():
+            patch.setenv(key, str(value))
+        try:
+            run_program(tool.main, tool.parse([*map(str, arguments)]))
+        except SystemExit as end:
+            code = end.code
+            if isinstance(code, str):
+                err.write(f"{code}\n")
+                code = 1
+    return Finished(code or 0, out.getvalue(), err.getvalue())
+
+
+@functools.cache
+def load_tool(name):
+    """A program of tools/ as a module."""
+    path = ROOT / "tools" / name
+    spec = importlib.util.spec_from_file_location(f"tools_{path.stem}", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def start_tool(name, *arguments, cwd=ROOT, env=None, timeout=300):
+    """A program of tools/ as a user starts it: an interpreter of its own."""
     return subprocess.run(
-        [sys.executable, "-W", "ignore", str(ROOT / "tools" / name), *map(str, arguments)],
+        [sys.executable, str(ROOT / "tools" / name), *map(str, arguments)],
         cwd=cwd,
         env=env,
         capture_output=True,
@@ -45,6 +107,12 @@ def run_tool(name, *arguments, cwd=ROOT, env=None, timeout=300):
         timeout=timeout,
         check=False,
     )
+
+
+def assert_quiet(process):
+    """No warning in what a program printed."""
+    lines = (process.stdout + process.stderr).splitlines()
+    assert [line for line in lines if "Warning" in line or "Could not import" in line] == []
 
 
 def assert_one_line_error(process, *words):

@@ -1,6 +1,5 @@
 """The paper's printed figures, from the file where they are kept."""
 
-from conftest import ROOT
-from omegaconf import OmegaConf
+from srvit_backbone.studies.paper_figures import paper_figures
 
-FIGURES = OmegaConf.to_container(OmegaConf.load(ROOT / "tools" / "paper_figures.yaml"))
+FIGURES = paper_figures()

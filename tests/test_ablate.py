@@ -1,7 +1,6 @@
 """tools/ablate.py: the grid, the small task, and a run that is stopped and goes on."""
 
 import json
-import sys
 
 import numpy as np
 import pytest
@@ -9,19 +8,16 @@ import torch
 from conftest import ROOT, assert_one_line_error, run_tool
 from detectron2.config import instantiate
 
-from srvit_backbone.adapters.d2_config import load_config
-from srvit_backbone.analysis import cluttered_digits
-
-sys.path.insert(0, str(ROOT / "tools"))
-import ablate  # noqa: E402
+from srvit_backbone.detectron2.config import load_config
+from srvit_backbone.studies import ablation, ablation_table, cluttered_digits
 
 CELLS = ("DeiT, T=1", "Hard selection, T=2")
 
 
 def test_the_grid_has_every_cell_of_figure_3_and_tables_5_and_6():
-    cells = ablate.grid()
+    cells = ablation.grid()
     models = {
-        label: cluttered_digits.build(ablate.settings_of(cell, (4, 3, 2, 1)))
+        label: cluttered_digits.build(ablation.settings_of(cell, (4, 3, 2, 1)))
         for label, cell in cells.items()
     }
     depths = {label: model.effective_depth for label, model in models.items()}
@@ -31,15 +27,15 @@ def test_the_grid_has_every_cell_of_figure_3_and_tables_5_and_6():
     assert models["Naive, fine-to-coarse units, T=2"].unit_depths == (1, 2, 3, 4)
     assert models["Naive recursion, T=2"].unit_depths == (4, 3, 2, 1)
     # All differ in what they compute or hold.
-    settings = [json.dumps(ablate.settings_of(c, (4, 3, 2, 1))) for c in cells.values()]
+    settings = [json.dumps(ablation.settings_of(c, (4, 3, 2, 1))) for c in cells.values()]
     assert len(set(settings)) == len(cells) == 16
 
 
 def test_a_cell_reaches_the_detectors_backbone():
-    for cell in ablate.grid().values():
-        config = load_config(str(ROOT / ablate.COINS_CONFIG), ablate.coins_overrides(cell))
+    for cell in ablation.grid().values():
+        config = load_config(str(ROOT / ablation.COINS_CONFIG), ablation.coins_overrides(cell))
         net = instantiate(config.model.backbone.net)
-        settings = ablate.settings_of(cell, ablate.COINS_UNITS)
+        settings = ablation.settings_of(cell, ablation.COINS_UNITS)
         reference = cluttered_digits.build({**settings, "embed_dim": 96, "num_heads": 3})
         assert net.unit_depths == reference.unit_depths
         assert net.effective_depth == reference.effective_depth
@@ -49,11 +45,11 @@ def test_a_cell_reaches_the_detectors_backbone():
 
 def test_a_table_of_cells_that_the_paper_does_not_print():
     """Whichever cell comes first."""
-    cells = list(ablate.grid().values())[-10:]
+    cells = list(ablation.grid().values())[-10:]
     scores = {cell["label"]: [50.0, 51.0] for cell in cells}
     assert cells[0]["top1"] is None
-    assert ablate.table(cells, scores, "AP").count("not printed") == 1
-    assert "| 81.12 |  |" in ablate.table(cells, scores, "AP")
+    assert ablation_table.table(cells, scores, "AP").count("not printed") == 1
+    assert "| 81.12 |  |" in ablation_table.table(cells, scores, "AP")
 
 
 def test_test_digits_are_never_trained_on():
@@ -78,8 +74,8 @@ def test_scenes_show_the_digit_of_their_label():
 def test_separation_tells_cells_from_seeds():
     apart = {"a": [70.0, 71.0, 70.5], "b": [80.0, 81.0, 80.5]}
     alike = {"a": [70.0, 75.0, 80.0], "b": [71.0, 74.0, 79.0]}
-    assert "The cells separate" in ablate.separation(apart)
-    assert "do NOT separate" in ablate.separation(alike)
+    assert "The cells separate" in ablation_table.separation(apart)
+    assert "do NOT separate" in ablation_table.separation(alike)
 
 
 @pytest.fixture
@@ -101,12 +97,12 @@ def test_kept_scores_are_used_and_others_refused(tmp_path):
     """A file stands for its training; one of other settings is not mixed in."""
     folder = tmp_path / "digits"
     folder.mkdir()
-    grid = ablate.grid()
+    grid = ablation.grid()
     for number, label in enumerate(CELLS):
         for seed in (0, 1):
-            result = {"cell": grid[label], "task": ablate.task_of("digits"), "seed": seed}
+            result = {"cell": grid[label], "task": ablation.task_of("digits"), "seed": seed}
             result["score"] = 70.0 + 10 * number + seed
-            ablate.file_of(folder, label, seed).write_text(json.dumps(result))
+            ablation.file_of(folder, label, seed).write_text(json.dumps(result))
     command = ("--suite", "digits", "--seeds", 2, "--output", tmp_path, "--cells", *CELLS)
     process = run_tool("ablate.py", *command)
     assert process.returncode == 0, process.stderr
@@ -115,7 +111,7 @@ def test_kept_scores_are_used_and_others_refused(tmp_path):
     assert "| Hard selection, T=2 | 80.5 ± 0.7 | +10.0 | 81.79 | +1.96 |" in process.stdout
     blind = run_tool("ablate.py", *command, "--blind")
     assert "Hard" not in blind.stdout
-    path = ablate.file_of(folder, CELLS[1], 1)
+    path = ablation.file_of(folder, CELLS[1], 1)
     path.write_text(path.read_text().replace('"STEPS": 1000', '"STEPS": 10'))
     assert_one_line_error(run_tool("ablate.py", *command), path.name, "other settings")
 

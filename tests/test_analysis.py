@@ -9,7 +9,7 @@ from conftest import assert_one_line_error, run_tool
 from PIL import Image
 
 from srvit_backbone.analysis.cka import DepthRecorder, compare, depth_labels, hsic
-from srvit_backbone.analysis.models import to_input
+from srvit_backbone.analysis.inputs import to_input
 from srvit_backbone.analysis.routing import blend, colours, mixture_maps, shade
 from srvit_backbone.soft_mor import RecursiveUnit
 
@@ -94,7 +94,7 @@ def test_visualize_router(tmp_path):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["srvit_deit_s"], ["recursion_depth"]),
+        (["srvit_deit_s"], ["T = 1"]),
         (["srvit_nano_t3", "--unit", "7"], ["--unit 7", "1 to 2"]),
         (["srvit_x"], ["srvit_x"]),
     ],

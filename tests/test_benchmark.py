@@ -1,23 +1,20 @@
 """tools/benchmark.py and tools/draw_charts.py: that they compare and draw what they say."""
 
 import json
-import sys
 
 import pytest
 import timm
 import torch
-from conftest import ROOT, assert_one_line_error, run_tool
+from conftest import assert_one_line_error, run_tool
 from PIL import Image
 
-sys.path.insert(0, str(ROOT / "tools"))
-import benchmark  # noqa: E402
-
-from srvit_backbone.analysis.peak_memory import run_alone  # noqa: E402
+from srvit_backbone.analysis.peak_memory import run_alone
+from srvit_backbone.studies.benchmark import cases, timing
 
 
 def test_ratios_are_of_the_same_round():
     # The machine was three times slower in the second round: the ratio does not notice.
-    assert benchmark.spread([2.0, 6.0, 3.0], [1.0, 3.0, 1.0]) == (2.0, 2.0, 3.0)
+    assert timing.spread([2.0, 6.0, 3.0], [1.0, 3.0, 1.0]) == (2.0, 2.0, 3.0)
 
 
 def allocate(mib):
@@ -30,8 +27,8 @@ def test_peak_memory_is_what_was_allocated():
 
 def test_the_plain_stack_is_as_deep_and_wide_as_ours():
     ours = timm.create_model("srvit_s_t3", num_classes=0)
-    ends = benchmark.step_ends(ours.unit_depths, ours.recursion_depth)
-    plain = benchmark.plain_stack(224, ours.effective_depth, ends)
+    ends = cases.step_ends(ours.unit_depths, ours.recursion_depth)
+    plain = cases.plain_stack(224, ours.effective_depth, ends)
     blocks = [layer for layer in plain.blocks if not isinstance(layer, torch.nn.Linear)]
     assert (len(blocks), len(plain.blocks)) == (32, 40)
     # A linear map follows each of the first two steps of units of 4, 3, 2 and 1 blocks.
@@ -42,7 +39,7 @@ def test_the_plain_stack_is_as_deep_and_wide_as_ours():
 @pytest.mark.parametrize(("windowed", "expected"), [(False, 0), (True, 28)])
 def test_detectron2s_vit_has_the_same_depth(windowed, expected):
     with torch.device("cpu"):
-        model = benchmark.detectron2_vit(32, windowed)
+        model = cases.detectron2_vit(32, windowed)
     assert len(model.blocks) == 32
     assert sum(block.window_size > 0 for block in model.blocks) == expected
     assert hasattr(model.blocks[0].attn, "rel_pos_h") == windowed

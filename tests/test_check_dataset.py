@@ -8,8 +8,8 @@ import pytest
 from conftest import own_data, run_tool
 from PIL import Image
 
-from srvit_backbone.data_checks.coco import check_coco
-from srvit_backbone.data_checks.folders import check_classes, check_masks
+from srvit_backbone.own_data.coco import check_coco
+from srvit_backbone.own_data.folders import check_classes, check_masks
 
 
 def findings_of(folder):

@@ -42,21 +42,36 @@ def train(model, shard):
     return gradients
 
 
-def worker(rank, settings, checkpointing, folder):
+CASES = [
+    (settings, checkpointing)
+    for settings in ({}, {"aggregation": "hard"})
+    for checkpointing in (False, True)
+]
+
+
+def worker(rank, folder):
     dist.init_process_group("gloo", f"file://{folder}/init", rank=rank, world_size=WORLD)
-    model = DistributedDataParallel(build(settings, checkpointing), find_unused_parameters=False)
-    gradients = train(model, lambda x: x.chunk(WORLD)[rank])
-    if rank == 0:
-        torch.save(gradients, f"{folder}/gradients.pth")
+    torch.set_num_threads(1)
+    for number, case in enumerate(CASES):
+        model = DistributedDataParallel(build(*case), find_unused_parameters=False)
+        gradients = train(model, lambda x: x.chunk(WORLD)[rank])
+        if rank == 0:
+            torch.save(gradients, f"{folder}/{number}.pth")
     dist.destroy_process_group()
 
 
-@pytest.mark.parametrize("checkpointing", [False, True])
-@pytest.mark.parametrize("settings", [{}, {"aggregation": "hard"}])
-def test_gradients_equal_one_process(tmp_path, checkpointing, settings):
-    mp.spawn(worker, (settings, checkpointing, str(tmp_path)), nprocs=WORLD)
-    parallel = torch.load(tmp_path / "gradients.pth")
+@pytest.fixture(scope="module")
+def parallel(tmp_path_factory):
+    """Gradients of every case from two processes."""
+    folder = tmp_path_factory.mktemp("ddp")
+    mp.spawn(worker, (str(folder),), nprocs=WORLD)
+    return folder
+
+
+@pytest.mark.parametrize("number", range(len(CASES)))
+def test_gradients_equal_one_process(parallel, number):
+    settings, _ = CASES[number]
     alone = train(build(settings, False), lambda x: x)
-    for given, expected in zip(parallel, alone, strict=True):
+    for given, expected in zip(torch.load(parallel / f"{number}.pth"), alone, strict=True):
         for a, b in zip(given, expected, strict=True):
             torch.testing.assert_close(a, b, atol=1e-5, rtol=1e-5)

@@ -54,6 +54,7 @@ def run(command, folder):
     return process.stdout + process.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not (VENV / ".installed").exists(), reason="not the environment of make setup")
 def test_at_most_five_commands_lead_to_a_trained_detector(checkout):
     commands = lines(COMMANDS)
@@ -67,6 +68,7 @@ def test_at_most_five_commands_lead_to_a_trained_detector(checkout):
     assert {path.stem for path in (output / "first_drawn").iterdir()} == pictures
 
 
+@pytest.mark.slow
 def test_the_papers_model_is_fitted_as_the_page_prints(checkout):
     """Up to where the run would start, which wants weights that are not there."""
     estimate, train = lines(ON_A_GPU)

@@ -12,13 +12,14 @@ from mmengine.optim import OptimWrapper
 from mmengine.registry import MODELS, init_default_scope
 from torch import nn
 
-from srvit_backbone.adapters import d2_fit, mm_fit
-from srvit_backbone.adapters.mm_memory import random_batch
+from srvit_backbone.analysis.memory import step_memory
+from srvit_backbone.detectron2 import fit as d2_fit
 from srvit_backbone.errors import InputError
-from srvit_backbone.fit import changes_table, parse_memory, parts_that_fit
-from srvit_backbone.memory import step_memory
+from srvit_backbone.openmmlab import fit as mm_fit
+from srvit_backbone.openmmlab.memory import random_batch
 from srvit_backbone.pretrain.fit import classifier_memory, fit_recipe
 from srvit_backbone.pretrain.recipe import load_recipe
+from srvit_backbone.training.fit import changes_table, parse_memory, parts_that_fit
 
 GB = 10**9
 DETECTION = ROOT / "detection/configs/mask_rcnn_srvit_demo.py"

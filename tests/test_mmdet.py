@@ -72,7 +72,7 @@ def test_the_loss_falls_and_the_run_evaluates(detector, coins, tmp_path):
 def test_mmcvs_rois_are_torchvisions_on_the_pyramids_maps():
     from mmcv.ops import RoIAlign
 
-    from srvit_backbone.adapters.mm_pyramid import SimpleFeaturePyramid
+    from srvit_backbone.openmmlab import SimpleFeaturePyramid
 
     rois = torch.tensor([[0, 10.0, 20, 60, 70], [1, 30, 30, 90, 100]])
     for stride, level in zip(
@@ -101,9 +101,9 @@ def test_all_three_frameworks_in_one_process():
     from detectron2.modeling import BACKBONE_REGISTRY
     from mmengine.registry import MODELS
 
-    import srvit_backbone.adapters.d2_backbone
-    import srvit_backbone.adapters.mm_backbone  # noqa: F401
+    import srvit_backbone.detectron2.backbone
+    import srvit_backbone.openmmlab  # noqa: F401
 
     assert "build_srvit_sfp_backbone" in BACKBONE_REGISTRY
     for registry in (MODELS, mmdet.MODELS, mmseg.registry.MODELS):
-        assert registry.get("SRViTBackbone") is srvit_backbone.adapters.mm_backbone.SRViTBackbone
+        assert registry.get("SRViTBackbone") is srvit_backbone.openmmlab.SRViTBackbone

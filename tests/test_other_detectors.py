@@ -9,8 +9,8 @@ from detectron2.config import LazyConfig, get_cfg, instantiate
 from detectron2.engine import DefaultTrainer
 from detectron2.modeling import build_model
 
-from srvit_backbone.adapters.d2_backbone import SRViTFeaturePyramid, add_srvit_config
-from srvit_backbone.adapters.d2_data import register_own_data
+from srvit_backbone.detectron2 import SRViTFeaturePyramid, add_srvit_config
+from srvit_backbone.detectron2.data import register_own_data
 
 CONFIGS = ROOT / "detection" / "configs"
 DETECTORS = ("cascade_mask_rcnn", "retinanet", "fcos")
@@ -21,7 +21,6 @@ def train(detector, coins, output, *options):
         *("train_net.py", "--config-file", CONFIGS / f"{detector}_srvit_demo.py"),
         *[f"own_data.{key}={path}" for key, path in own_data(coins).items()],
         *(f"train.output_dir={output}", *options),
-        timeout=1500,
     )
     assert process.returncode == 0, process.stderr[-3000:]
 
@@ -44,7 +43,7 @@ def test_the_paper_sized_config_builds_on_the_recipes_backbone(detector):
 # that has settled does its loss mean the same from one iteration to the next.
 @pytest.mark.parametrize(
     ("detector", "iterations", "settled"),
-    [("cascade_mask_rcnn", 60, 0), ("retinanet", 120, 30), ("fcos", 60, 0)],
+    [("cascade_mask_rcnn", 24, 0), ("retinanet", 60, 25), ("fcos", 30, 0)],
 )
 def test_the_loss_falls_and_the_run_evaluates(detector, iterations, settled, coins, tmp_path):
     output = tmp_path / "out"
@@ -53,7 +52,7 @@ def test_the_loss_falls_and_the_run_evaluates(detector, iterations, settled, coi
     lines = [json.loads(line) for line in (output / "metrics.json").read_text().splitlines()]
     losses = [line["total_loss"] for line in lines if "total_loss" in line]
     assert len(losses) == iterations
-    assert sum(losses[-10:]) < 0.9 * sum(losses[settled : settled + 10])
+    assert sum(losses[-8:]) < 0.9 * sum(losses[settled : settled + 8])
     assert "AP50" in json.loads((output / "metrics_final.json").read_text())["bbox"]
 
 
@@ -107,7 +106,7 @@ def test_two_variants_in_one_process_beside_mmseg():
     """One registration serves all; both frameworks live in one process."""
     from mmengine.registry import MODELS
 
-    import srvit_backbone.adapters.mm_backbone  # noqa: F401
+    import srvit_backbone.openmmlab  # noqa: F401
 
     small = MODELS.build(
         {"type": "SRViTBackbone", "variant": "srvit_nano_t2", "img_size": 64, "out_indices": (0,)}

@@ -9,7 +9,13 @@ from PIL import Image
 from torch.utils.tensorboard import SummaryWriter
 
 from srvit_backbone.errors import InputError
-from srvit_backbone.run_record import FILE, RunRecord, fingerprint, git_revision, read_record
+from srvit_backbone.training.run_record import (
+    FILE,
+    RunRecord,
+    fingerprint,
+    git_revision,
+    read_record,
+)
 
 
 @pytest.fixture

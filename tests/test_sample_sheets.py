@@ -2,15 +2,11 @@
 
 import json
 import shutil
-import sys
 
 import numpy as np
 import pytest
-from conftest import ROOT, own_data, run_tool
+from conftest import ROOT, load_tool, own_data, run_tool
 from PIL import Image
-
-sys.path.insert(0, str(ROOT / "tools"))
-import check_dataset
 
 CONFIGS = {
     "coco": "detection/configs/mask_rcnn_srvit_demo.py",
@@ -28,12 +24,10 @@ def sheet(monkeypatch, kind, folder, *options):
     else:
         where = [folder]
     config = ["--config", str(ROOT / CONFIGS[kind])] if kind in CONFIGS else []
-    monkeypatch.setattr(
-        sys, "argv", ["check_dataset.py", kind, *map(str, where), *config, *options]
-    )
     monkeypatch.delenv("SEG_CLASSES", raising=False)
     np.random.seed(0)  # noqa: NPY002
-    return np.asarray(check_dataset.SHEETS[kind][0](check_dataset.parse()))
+    tool = load_tool("check_dataset.py")
+    return np.asarray(tool.sheet(tool.parse([kind, *map(str, where), *config, *options])))
 
 
 def changed_tiles(first, second, side):

@@ -5,11 +5,17 @@ import timm
 import torch
 
 from srvit_backbone import VARIANTS, load_checkpoint
-from srvit_backbone.adapters.d2_backbone import SRViTBackbone as Detectron2Backbone
-from srvit_backbone.adapters.mm_backbone import SRViTBackbone as MMBackbone
+from srvit_backbone.detectron2 import SRViTBackbone as Detectron2Backbone
+from srvit_backbone.openmmlab import SRViTBackbone as MMBackbone
+
+# The widest ones take seconds each, and differ in nothing but width.
+WIDE = ("srvit_b_t2", "srvit_b_t3", "srvit_deit_b")
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize(
+    "variant",
+    [pytest.param(v, marks=pytest.mark.slow if v in WIDE else ()) for v in VARIANTS],
+)
 @pytest.mark.parametrize("distilled", [False, True])
 def test_a_224_file_of_every_variant_loads_in_all_places(variant, distilled, tmp_path):
     with torch.device("meta"):

@@ -7,108 +7,25 @@ kind. Settings that are equal are left out; the curves are drawn over the images
 names others than the loss, the rate and the scores, as TensorBoard shows them.
 """
 
-import argparse
-from collections.abc import Iterator
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from pathlib import Path
-from typing import Any
-
-from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-
-from srvit_backbone.analysis.figures import check_figure_file, plt, save_figure
-from srvit_backbone.errors import InputError, run_program
-from srvit_backbone.run_record import read_record
-
-CURVES = (
-    "loss", "total_loss", "train_loss", "lr", "bbox/AP", "bbox/AP50", "segm/AP", "mIoU", "top1",
-    "ema_top1",
-)  # fmt: skip
-# Each about the last session of a run; what is measured differs always and comes last.
-MEASURED = ("wall_time_s", "peak_memory_mib", "results")
 
 
-def differences(first: dict[str, Any], second: dict[str, Any]) -> list[tuple[str, Any, Any]]:
-    """(key, value, value) of what is not equal in two records, settings first."""
-    flat = [dict(_flatten(_last_session(record))) for record in (first, second)]
-    keys = list(dict.fromkeys([*flat[0], *flat[1]]))
-    rows = [(key, *(values.get(key, "-") for values in flat)) for key in keys]
-    return sorted(
-        ((key, old, new) for key, old, new in rows if old != new),
-        key=lambda row: row[0].startswith(MEASURED),
-    )
-
-
-def _last_session(record: dict[str, Any]) -> dict[str, Any]:
-    record = dict(record)
-    sessions = record.pop("sessions")
-    times = [session["wall_time_s"] for session in sessions]
-    whole = None if None in times else round(sum(times), 1)
-    return {**record, "sessions": len(sessions), **sessions[-1], "wall_time_s": whole}
-
-
-def _flatten(content: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    if isinstance(content, dict) and content:
-        for key, value in content.items():
-            yield from _flatten(value, f"{prefix}.{key}" if prefix else key)
-    elif isinstance(content, list) and any(isinstance(item, dict | list) for item in content):
-        for index, item in enumerate(content):
-            yield from _flatten(item, f"{prefix}.{index}")
-    else:
-        yield prefix, content
-
-
-def read_curves(folder: Path) -> dict[str, dict[int, float]]:
-    """Values by step, by name, from all TensorBoard files of a run.
-
-    Raises:
-        InputError: There are none.
-    """
-    logs = sorted({path.parent for path in folder.rglob("events.out.tfevents.*")})
-    if not logs:
-        raise InputError(f"{folder} holds no TensorBoard files: its curves cannot be drawn")
-    curves: dict[str, dict[int, float]] = {}
-    for log in logs:  # a resumed run of MMEngine has one more, which goes on where the last ended
-        events = EventAccumulator(str(log), size_guidance={"scalars": 0}).Reload()
-        for name in events.Tags()["scalars"]:
-            values = {event.step: event.value for event in events.Scalars(name)}
-            curves.setdefault(name, {}).update(values)
-    return curves
-
-
-def draw(
-    curves: list[dict[str, dict[int, float]]],
-    steps: list[int],
-    labels: list[str],
-    wanted: list[str],
-    output: Path,
-) -> None:
-    """Draw the wanted curves of both runs over the images seen."""
-    figure, axes = plt.subplots(
-        1, len(wanted), figsize=(4.5 * len(wanted), 3.6), squeeze=False, layout="constrained"
-    )
-    for axis, name in zip(axes[0], wanted, strict=True):
-        for own, images_a_step, label, style in zip(
-            curves, steps, labels, ("-", "--"), strict=True
-        ):
-            points = sorted(own.get(name, {}).items())
-            images = [(step + 1) * images_a_step for step, _ in points]
-            marker = "o" if len(points) < 20 else ""
-            axis.plot(images, [value for _, value in points], style, marker=marker, label=label)
-        axis.set_title(name)
-        axis.set_xlabel("images seen")
-        axis.grid(alpha=0.3)
-    axes[0][0].legend()
-    save_figure(figure, output)
-
-
-def main() -> None:
-    """Command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+def parse(arguments: list[str] | None = None) -> Namespace:
+    """The command line."""
+    parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
     parser.add_argument("runs", nargs=2, type=Path, metavar="RUN", help="output folder of a run")
     parser.add_argument("--output", type=Path, default=Path("compared.png"), help=".png or .pdf")
-    parser.add_argument("--curves", nargs="+", metavar="NAME", help="what to draw")
-    args = parser.parse_args()
+    parser.add_argument("--curves", nargs="+", default=[], metavar="NAME", help="what to draw")
+    return parser.parse_args(arguments)
+
+
+def main(args: Namespace) -> None:
+    """Print the differences, draw the curves."""
+    from srvit_backbone.analysis.figures import check_figure_file
+    from srvit_backbone.studies.compare_runs import chosen_curves, differences, draw, read_curves
+    from srvit_backbone.training.run_record import read_record
+
     check_figure_file(args.output)
     records = [read_record(run) for run in args.runs]
     rows = differences(*records)
@@ -118,17 +35,15 @@ def main() -> None:
         print(f"  {key:{width}}  {first} -> {second}")
     if not rows:
         print("  no difference")
-
     curves = [read_curves(run) for run in args.runs]
-    known = sorted({name for own in curves for name in own})
-    wanted = args.curves or [name for name in CURVES if name in known]
-    unknown = [name for name in wanted if name not in known]
-    if unknown or not wanted:
-        raise InputError(f"no curve {', '.join(unknown)}: the runs have {', '.join(known)}")
+    wanted = chosen_curves(curves, args.curves)
     steps = [record["images_a_step"] for record in records]
     draw(curves, steps, [str(run) for run in args.runs], wanted, args.output)
     print(f"Curves: {args.output}")
 
 
 if __name__ == "__main__":
-    run_program(main)
+    arguments = parse()
+    from srvit_backbone.errors import run_program
+
+    run_program(main, arguments)

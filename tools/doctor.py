@@ -6,9 +6,12 @@ python tools/doctor.py
 import importlib
 import sys
 import warnings
+from argparse import ArgumentParser, Namespace
 from importlib import metadata
 
 from packaging.version import Version
+
+# Imports nothing of the package, which may be what does not work.
 
 # Name shown -> the distributions it may come from, the maintained one first.
 PACKAGES = {
@@ -26,7 +29,7 @@ PACKAGES = {
 # What can be used -> the module that proves it, and how to get it.
 PARTS = {
     "backbone (timm)": ("srvit_backbone", "pip install srvit-backbone"),
-    "detection (Detectron2)": ("srvit_backbone.adapters.d2_backbone", "make setup"),
+    "detection (Detectron2)": ("srvit_backbone.detectron2", "make setup"),
     "COCO evaluation": ("pycocotools", "pip install 'srvit-backbone[detection]'"),
     "segmentation (MMSegmentation)": ("mmseg.apis", "pip install 'srvit-backbone[segmentation]'"),
     "mini data sets": ("skimage", "pip install 'srvit-backbone[dev]'"),
@@ -79,7 +82,12 @@ def known_problems(found: dict[str, tuple[str, Version]]) -> list[str]:
     return problems
 
 
-def main() -> int:
+def parse(arguments: list[str] | None = None) -> Namespace:
+    """The command line."""
+    return ArgumentParser(description=__doc__).parse_args(arguments)
+
+
+def main(_: Namespace) -> None:
     """Print the report; the exit status is the number of known problems."""
     warnings.simplefilter("ignore")
     found = installed()
@@ -104,8 +112,8 @@ def main() -> int:
     problems = known_problems(found)
     for problem in problems:
         print(f"problem: {problem}")
-    return len(problems)
+    sys.exit(len(problems))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main(parse())

@@ -8,69 +8,35 @@
 checkpointing policy (store all activations, keep attention's outputs, recompute all).
 """
 
-import argparse
-
-import torch
-
-from srvit_backbone.analysis.cost import SIZES, Costed, count_params
-from srvit_backbone.analysis.peak_memory import MIB, run_alone
-from srvit_backbone.errors import run_program
-from srvit_backbone.fit import POLICIES
-
-# What is measured: model, pixels, images, policy.
-SETTINGS = (
-    ("srvit_s_t3", 224, 16, "store"),
-    ("detection/configs/mask_rcnn_srvit_s_t3.py", 1024, 1, "store"),
-    ("segmentation/configs/upernet_srvit_s_t3.py", 512, 2, "recompute"),
-)
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 
 
-def estimate(name: str, size: int | None, batch: int, amp: str) -> None:
-    """Print one model's figures."""
-    model = Costed.of(name)
-    size = size or SIZES[model.kind]
-    dtype = None if amp == "none" else getattr(torch, amp)
-    print(f"{name}, {size} x {size} pixels, {batch} image(s) at a time, AMP {amp}")
-    print(f"  parameters            {count_params(model.build('meta')):10.1f} M")
-    for what, value in model.flops(size).items():
-        print(f"  {value:32.1f} {what} an image")
-    for policy in POLICIES:
-        memory = model.memory(size, batch, policy, amp_dtype=dtype)
-        print(f"  training, {policy:15} {memory.training / MIB:7.0f} MiB")
-    print(f"  inference, one image      {memory.inference / MIB:7.0f} MiB")
-
-
-def measure() -> None:
-    """Print estimates beside the peaks of real training steps on the CPU."""
-    print("training step, float32: estimated / measured peak memory")
-    for name, size, batch, policy in SETTINGS:
-        model = Costed.of(name)
-        expected = model.memory(size, batch, policy).training / MIB
-        measured, _ = run_alone(Costed.train_step, model, size, batch, policy)
-        print(
-            f"  {name:45} {size:4} pixels, batch {batch:2}, {policy:9} "
-            f"{expected:6.0f} / {measured:6.0f} MiB = {expected / measured:.2f}"
-        )
-
-
-def main() -> None:
-    """Command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+def parse(arguments: list[str] | None = None) -> Namespace:
+    """The command line."""
+    parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
     parser.add_argument("--config", help="a config file of either framework, or a variant")
     parser.add_argument("--size", type=int, help="pixels of the square image; default the recipe's")
     parser.add_argument("--batch", type=int, default=1, help="images at a time, default 1")
     parser.add_argument("--amp", choices=("none", "bfloat16", "float16"), default="none")
     parser.add_argument("--measure", action="store_true", help="compare with real steps")
-    args = parser.parse_args()
+    args = parser.parse_args(arguments)
+    if not args.measure and not args.config:
+        parser.error("give --config or --measure")
+    return args
+
+
+def main(args: Namespace) -> None:
+    """Estimate, or measure."""
+    from srvit_backbone.any_model.estimate import estimate, measure
+
     if args.measure:
         measure()
-    elif args.config:
-        estimate(args.config, args.size, args.batch, args.amp)
     else:
-        parser.error("give --config or --measure")
+        estimate(args.config, args.size, args.batch, args.amp)
 
 
 if __name__ == "__main__":
-    run_program(main)
+    arguments = parse()
+    from srvit_backbone.errors import run_program
+
+    run_program(main, arguments)

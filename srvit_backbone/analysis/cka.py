@@ -5,6 +5,7 @@ that of Nguyen et al. 2021. Examples are pictures, features all tokens of a dept
 """
 
 from collections.abc import Iterable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -96,7 +97,7 @@ def compare(first: SRViT, second: SRViT, batches: Iterable[Tensor]) -> Tensor:
         ValueError: There is no batch, or one is too small.
     """
     recorders = DepthRecorder(first), DepthRecorder(second)
-    sums: list[Tensor | float] = [0.0, 0.0, 0.0]
+    sums: list[Any] = [0.0, 0.0, 0.0]  # tensors from the first batch on
     seen = 0
     for images in batches:
         if len(images) < MIN_BATCH:

@@ -1,16 +1,33 @@
 """Pictures of the token-wise mixture weights (Fig. 4 of the paper)."""
 
 import numpy as np
-import torch
 from matplotlib.colors import to_rgb
 
 from srvit_backbone.analysis.figures import plt
-from srvit_backbone.analysis.models import to_input
+from srvit_backbone.analysis.inputs import to_input
+from srvit_backbone.errors import InputError
 from srvit_backbone.srvit import SRViT
 
 # One a step. Their lightness differs too, so that they are told apart in grey.
 STEP_COLOURS = ("#0b2a6f", "#d1332e", "#5fbf5a", "#f7c948", "#b0e0e6", "#c49be0")
 PANEL_INCHES = 3.2
+
+
+def chosen_units(model: SRViT, unit: str) -> list[int]:
+    """Indices of the units that "all", "last" or a number from 1 stands for.
+
+    Raises:
+        InputError: It is none of these, or the model has no router.
+    """
+    if model.recursion_depth == 1:
+        raise InputError("a model of T = 1 has no units and no router: nothing to draw")
+    units = len(model.unit_depths)
+    if unit == "all":
+        return list(range(units))
+    numbers = {"last": units, **{str(number): number for number in range(1, units + 1)}}
+    if unit not in numbers:
+        raise InputError(f"--unit {unit}: must be 1 to {units}, last or all")
+    return [numbers[unit] - 1]
 
 
 def mixture_maps(model: SRViT, image: np.ndarray) -> list[np.ndarray]:
@@ -24,16 +41,19 @@ def mixture_maps(model: SRViT, image: np.ndarray) -> list[np.ndarray]:
         One (T, H, W) array a unit, float32, summing to 1 over T.
 
     Raises:
-        ValueError: The model has no router.
+        InputError: The model has no router.
     """
     height, width = image.shape[:2]
     cell = model.patch_size
     maps = []
-    with torch.no_grad():
-        for weights in model.routing_weights(to_input(image)):
-            pixels = weights[0].repeat_interleave(cell, 1).repeat_interleave(cell, 2)
-            # The grid is padded to whole patches on the right and below.
-            maps.append(pixels[:, :height, :width].numpy())
+    try:
+        found = model.routing_weights(to_input(image))
+    except ValueError as error:
+        raise InputError(str(error)) from None
+    for weights in found:
+        pixels = weights[0].repeat_interleave(cell, 1).repeat_interleave(cell, 2)
+        # The grid is padded to whole patches on the right and below.
+        maps.append(pixels[:, :height, :width].numpy())
     return maps
 
 

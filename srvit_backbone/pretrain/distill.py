@@ -48,6 +48,8 @@ class HardDistillation(nn.Module):
             for key, value in (("mean", mean), ("std", std))
         )
         # The same pixels in the teacher's own normalisation.
+        self.scale: Tensor
+        self.shift: Tensor
         self.register_buffer("scale", own_std / his_std)
         self.register_buffer("shift", (own_mean - his_mean) / his_std)
 

@@ -1,20 +1,27 @@
 """A pretraining recipe on the hardware at hand."""
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from omegaconf import DictConfig
 from torch import nn
 
-from srvit_backbone.fit import POLICIES, changes_table, parse_memory, parts_that_fit, share_of
-from srvit_backbone.memory import StepMemory, step_memory
+from srvit_backbone.analysis.memory import StepMemory, step_memory
+from srvit_backbone.training.fit import (
+    POLICIES,
+    changes_table,
+    parse_memory,
+    parts_that_fit,
+    share_of,
+)
 
 KEYS = ("batch_size", "max_batch_per_process", "grad_checkpointing")
 
 
 def fit_recipe(
     recipe: DictConfig,
-    build: Callable[[], nn.Module],
+    build: Callable[[], Any],
     batch: int | None,
     memory: str,
     processes: int,

@@ -3,11 +3,13 @@
 import difflib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
+import yaml
 from omegaconf import DictConfig, OmegaConf
 
 from srvit_backbone.errors import InputError
-from srvit_backbone.stream import micro_batch_size
+from srvit_backbone.training.stream import micro_batch_size
 from srvit_backbone.variants import VARIANTS
 
 BASE = "deit"
@@ -25,14 +27,14 @@ def load_recipe(folder: Path, names: list[str], overrides: list[str]) -> DictCon
     Raises:
         InputError: A file is missing, a key unknown or a value out of range.
     """
-    recipe = OmegaConf.load(folder / f"{BASE}.yaml")
-    known = set(recipe)
+    recipe = load_yaml(folder / f"{BASE}.yaml")
+    known = set(map(str, recipe))
     for name in names:
         path = Path(name) if name.endswith(".yaml") else folder / f"{name}.yaml"
         if not path.is_file():
             have = ", ".join(sorted(p.stem for p in folder.glob("*.yaml")))
             raise InputError(f"no recipe {path}; there are {have}")
-        recipe = _merge(recipe, OmegaConf.load(path), known)
+        recipe = _merge(recipe, load_yaml(path), known)
     for override in overrides:
         if "=" not in override:
             raise InputError(f"{override!r} is no override: write key=value")
@@ -41,13 +43,28 @@ def load_recipe(folder: Path, names: list[str], overrides: list[str]) -> DictCon
     return recipe
 
 
+def load_yaml(path: Path) -> DictConfig:
+    """A recipe as it stands in a file.
+
+    Raises:
+        InputError: The file is missing, or holds no keys.
+    """
+    try:
+        content = OmegaConf.load(path)
+    except (OSError, yaml.YAMLError) as error:
+        raise InputError(f"{path} cannot be read as yaml: {error}") from None
+    if not isinstance(content, DictConfig):
+        raise InputError(f"{path} holds no recipe: write key: value, a line each")
+    return content
+
+
 def _merge(recipe: DictConfig, change: DictConfig, known: set[str]) -> DictConfig:
-    for key in change:
+    for key in map(str, change):
         if key not in known:
             close = difflib.get_close_matches(key, known, n=1)
             hint = f", did you mean {close[0]}?" if close else ""
             raise InputError(f"a recipe has no key {key}{hint}")
-    return OmegaConf.merge(recipe, change)
+    return cast(DictConfig, OmegaConf.merge(recipe, change))
 
 
 def _check(recipe: DictConfig) -> None:

@@ -6,9 +6,9 @@ from omegaconf import DictConfig
 from PIL import Image, ImageDraw
 from timm.data.constants import IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD
 
-from srvit_backbone.pictures import contact_sheet
+from srvit_backbone.own_data.pictures import contact_sheet
 from srvit_backbone.pretrain.data import build_data, class_names
-from srvit_backbone.stream import seeded
+from srvit_backbone.training.stream import seeded
 
 
 def sample_sheet(recipe: DictConfig, count: int, side: int = 240) -> Image.Image:

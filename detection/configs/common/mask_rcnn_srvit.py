@@ -11,22 +11,19 @@ import detectron2
 import detectron2.data.transforms as T
 from detectron2.config import LazyCall as L
 from detectron2.config import LazyConfig
-from detectron2.data import (
-    DatasetMapper,
-    build_detection_test_loader,
-    get_detection_dataset_dicts,
-)
+from detectron2.data import build_detection_test_loader, get_detection_dataset_dicts
 from detectron2.evaluation import COCOEvaluator
 from detectron2.solver import WarmupParamScheduler
 from fvcore.common.param_scheduler import CosineParamScheduler
 from omegaconf import OmegaConf
 
-from srvit_backbone.adapters.d2_backbone import (
+from srvit_backbone.detectron2 import (
     SRViTBackbone,
     SRViTFeaturePyramid,
     get_srvit_optimizer_params,
 )
-from srvit_backbone.adapters.d2_data import build_train_loader
+from srvit_backbone.detectron2.loader import build_train_loader
+from srvit_backbone.detectron2.mapper import Mapper
 
 # Detectron2's own function for this, model_zoo.get_config, needs the pkg_resources that setuptools
 # dropped in version 82; the files are the same.
@@ -49,7 +46,7 @@ _IMAGE_SIZE = 1024
 dataloader = OmegaConf.create()
 dataloader.train = L(build_train_loader)(
     dataset=L(get_detection_dataset_dicts)(names="coco_2017_train"),
-    mapper=L(DatasetMapper)(
+    mapper=L(Mapper)(
         is_train=True,
         augmentations=[
             L(T.RandomFlip)(horizontal=True),
@@ -71,7 +68,7 @@ dataloader.train = L(build_train_loader)(
 )
 dataloader.test = L(build_detection_test_loader)(
     dataset=L(get_detection_dataset_dicts)(names="coco_2017_val", filter_empty=False),
-    mapper=L(DatasetMapper)(
+    mapper=L(Mapper)(
         is_train=False,
         augmentations=[
             L(T.ResizeShortestEdge)(short_edge_length=_IMAGE_SIZE, max_size=_IMAGE_SIZE)

@@ -1,9 +1,6 @@
 # SR-ViT-S and the Simple Feature Pyramid of ViTDet. A detector's config puts the two into its
 # model, where they replace ResNet and FPN.
-custom_imports = dict(
-    imports=["srvit_backbone.adapters.mm_backbone", "srvit_backbone.adapters.mm_pyramid"],
-    allow_failed_imports=False,
-)
+custom_imports = dict(imports=["srvit_backbone.openmmlab"], allow_failed_imports=False)
 srvit = dict(
     _delete_=True,
     type="SRViTBackbone",

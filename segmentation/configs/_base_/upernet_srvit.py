@@ -2,17 +2,8 @@
 # states its width once and the channels anew.
 width = 384
 norm_cfg = dict(type="SyncBN", requires_grad=True)
-# Everything of ours is registered by these imports, also in an installed mmseg.
-custom_imports = dict(
-    imports=[
-        "srvit_backbone.adapters.mm_backbone",
-        "srvit_backbone.adapters.mm_data",
-        "srvit_backbone.adapters.mm_fit",
-        "srvit_backbone.adapters.mm_hooks",
-        "srvit_backbone.adapters.mm_neck",
-    ],
-    allow_failed_imports=False,
-)
+# Everything of ours is registered by this import, also in an installed mmseg.
+custom_imports = dict(imports=["srvit_backbone.openmmlab.segmentation"], allow_failed_imports=False)
 model = dict(
     type="EncoderDecoder",
     data_preprocessor=dict(

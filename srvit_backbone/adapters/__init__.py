@@ -1,1 +1,0 @@
-"""One module a framework; each imports the core and its framework only."""

@@ -1,1 +1,0 @@
-"""What training on a data set would trip over, found beforehand."""

@@ -1,0 +1,7 @@
+"""Small real data sets, made without a download from pictures inside Python packages."""
+
+from srvit_backbone.mini_datasets.coins import write_coins
+from srvit_backbone.mini_datasets.digits import write_digits
+from srvit_backbone.mini_datasets.write import write_whole
+
+__all__ = ["write_coins", "write_digits", "write_whole"]

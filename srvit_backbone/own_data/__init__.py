@@ -1,0 +1,1 @@
+"""The user's pictures and labels: read, understood, checked; knows no framework."""
