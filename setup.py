@@ -35,7 +35,9 @@ EXTRAS = {
         "onedl-mim",
         "tensorboard",
     ],
-    "pretrain": ["torchvision", "omegaconf>=2.1,<2.4", "tensorboard"],
+    "pretrain": ["torchvision", "omegaconf>=2.1,<2.4", "tensorboard", "tqdm"],
+    # Photographs as phones store them (HEIC).
+    "photos": ["pillow-heif"],
     "export": ["onnx", "onnxscript", "onnxruntime"],
     # scikit-image and scikit-learn carry the real pictures of the demo data sets.
     "dev": ["pytest", "pytest-xdist", "ruff", "mypy", "scikit-image", "scikit-learn"],

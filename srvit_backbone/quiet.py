@@ -24,6 +24,8 @@ WARNINGS: tuple[tuple[str, type[Warning], str], ...] = (
 LOG_LINES = re.compile(
     # What is behind the last feature is frozen on purpose.
     r"\S*backbone\.\S+ is skipped since its requires_grad=False"
+    # Of torch itself, when timm builds a model.
+    r"|is_fx_tracing will return true"
     r"|The prefix is not set in metric class IoUMetric"
     r'|"FileClient" will be deprecated'
     r'|"HardDiskBackend" is the alias of "LocalBackend"'
@@ -36,6 +38,7 @@ def silence_known_warnings() -> None:
     """Filter WARNINGS from here on."""
     for _, category, message in WARNINGS:
         warnings.filterwarnings("ignore", re.escape(message), category)
+    keep_known_lines_out(logging.getLogger("torch.fx._symbolic_trace"))
 
 
 def keep_known_lines_out(logger: logging.Logger) -> None:

@@ -137,6 +137,18 @@ def coins(tmp_path_factory):
     return folder
 
 
+def register(coins, folder):
+    """The coins as "own_train" and "own_val" of Detectron2; returns the class names."""
+    from srvit_backbone.detectron2.data import register_own_data
+    from srvit_backbone.own_data.detection import read_detection
+
+    data = read_detection({key: str(path) for key, path in own_data(coins).items()})
+    data.findings.stop_on_problems()
+    register_own_data(data, folder)
+    data.save(folder)
+    return data.classes
+
+
 def own_data(coins):
     """The four paths by which a detector's config takes data of its own."""
     return {

@@ -6,9 +6,9 @@ import json
 import numpy as np
 import pytest
 import torch
-from conftest import ROOT
+from conftest import ROOT, register
 from detectron2.config import LazyConfig, instantiate
-from detectron2.data import DatasetCatalog, DatasetMapper
+from detectron2.data import DatasetCatalog
 from detectron2.evaluation import COCOEvaluator
 from detectron2.structures import Boxes, BoxMode, Instances
 from PIL import Image
@@ -16,10 +16,12 @@ from pycocotools import mask as coco_mask
 from timm.data import create_transform, resolve_data_config
 
 import srvit_backbone  # noqa: F401  registers the variants
-from srvit_backbone.detectron2.config import prepare_data
-from srvit_backbone.detectron2.data import check_registered, register_own_data
+from srvit_backbone.detectron2.config import prepare_data, read_own_data
+from srvit_backbone.detectron2.data import check_registered
 from srvit_backbone.detectron2.loader import SeededSamples, build_train_loader
+from srvit_backbone.detectron2.mapper import Mapper
 from srvit_backbone.errors import InputError
+from srvit_backbone.own_data.detection import read_detection
 
 CONFIG = str(ROOT / "detection" / "configs" / "mask_rcnn_srvit_s_t3.py")
 DEMO = str(ROOT / "detection" / "configs" / "mask_rcnn_srvit_demo.py")
@@ -72,7 +74,7 @@ def test_loading_leaves_the_models_randomness_alone():
 
 def test_unreadable_image_is_named(tmp_path):
     (tmp_path / "broken.png").write_bytes(b"no picture")
-    mapper = DatasetMapper(is_train=False, augmentations=[], image_format="RGB")
+    mapper = Mapper(is_train=False, augmentations=[], image_format="RGB")
     entry = {"file_name": str(tmp_path / "broken.png"), "height": 8, "width": 8}
     with pytest.raises(InputError, match=r"broken\.png cannot be used"):
         SeededSamples([entry], mapper, 0)[(0, 0)]
@@ -170,7 +172,7 @@ def own(coins, **changes):
 def test_class_names_and_count_come_from_the_json(coins):
     config = LazyConfig.load(CONFIG)
     config.own_data = own(coins)
-    prepare_data(config)
+    prepare_data(config, data=read_own_data(config))
     assert config.model.roi_heads.num_classes == 2
     assert config.class_names == ["small coin", "large coin"]
     instantiated = instantiate(config.dataloader.train.dataset)
@@ -184,7 +186,7 @@ def test_class_count_given_by_hand_has_to_match(coins):
     config.own_data = own(coins)
     config.model.roi_heads.num_classes = 3
     with pytest.raises(InputError, match="has 2 classes: small coin, large coin"):
-        prepare_data(config, ["model.roi_heads.num_classes=3"])
+        prepare_data(config, ["model.roi_heads.num_classes=3"], read_own_data(config))
 
 
 def edited(coins, tmp_path, edit):
@@ -195,44 +197,49 @@ def edited(coins, tmp_path, edit):
     return path
 
 
+def read(**settings):
+    data = read_detection(settings)
+    data.findings.stop_on_problems()
+
+
 @pytest.mark.parametrize(
     ("edit", "words"),
     [
-        (lambda c: c.pop("categories"), "not COCO format"),
-        (lambda c: c.update(images=[]), "has no images"),
-        (lambda c: c.update(annotations=[]), "has no annotations"),
-        (lambda c: c["images"][0].update(file_name="gone.png"), r"1 of 4 images.*gone\.png"),
-        (lambda c: c["annotations"][0].update(category_id=9), r"unknown category ids \[9\]"),
-        (lambda c: c["categories"][0].update(name="button"), "differ"),
+        (lambda c: c.pop("categories"), "not in COCO's form: no list categories"),
+        (lambda c: c.update(images=[]), "no picture is listed"),
+        (lambda c: c.update(annotations=[]), "no object is labelled"),
+        (lambda c: c["images"][0].update(file_name="gone.png"), r"missing.*gone\.png"),
+        (lambda c: c["annotations"][0].update(category_id=9), "category_id 9, which is no"),
+        (lambda c: c["categories"][0].update(name="button"), "'button' are in the validation"),
     ],
 )
 def test_unusable_json_is_explained(coins, tmp_path, edit, words):
     with pytest.raises(InputError, match=words):
-        register_own_data(**own(coins, val_json=edited(coins, tmp_path, edit)))
+        read(**own(coins, val_json=edited(coins, tmp_path, edit)))
 
 
 def test_missing_paths_are_named(coins, tmp_path, monkeypatch):
     with pytest.raises(InputError, match=r"no annotation file .*x\.json"):
-        register_own_data(**own(coins, train_json=tmp_path / "x.json"))
+        read(**own(coins, train_json=tmp_path / "x.json"))
     with pytest.raises(InputError, match="no image folder"):
-        register_own_data(**own(coins, train_images=tmp_path / "x"))
+        read(**own(coins, train_images=tmp_path / "x"))
     (tmp_path / "bad.json").write_text("{")
     with pytest.raises(InputError, match="is not json"):
-        register_own_data(**own(coins, val_json=tmp_path / "bad.json"))
+        read(**own(coins, val_json=tmp_path / "bad.json"))
     config = LazyConfig.load(CONFIG)
     config.own_data = {**own(coins), "val_images": ""}
     with pytest.raises(InputError, match="missing: val_images"):
-        prepare_data(config)
+        read_own_data(config)
     monkeypatch.setenv("DETECTRON2_DATASETS", str(tmp_path))
     with pytest.raises(InputError, match="DETECTRON2_DATASETS") as error:
         check_registered("coco_2017_train")
     assert str(tmp_path) in str(error.value)
 
 
-def test_json_without_info_evaluates(coins):
+def test_json_without_info_evaluates(coins, tmp_path):
     """Field report 34: some releases of pycocotools need a key that COCO does not demand."""
     assert "info" not in json.loads((coins / "val.json").read_text())
-    register_own_data(**own(coins))
+    register(coins, tmp_path)
     evaluator = COCOEvaluator("own_val", tasks=("bbox",), output_dir=None)
     evaluator.reset()
     for entry in DatasetCatalog.get("own_val"):

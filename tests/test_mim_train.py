@@ -18,6 +18,7 @@ from PIL import Image
 
 from srvit_backbone.errors import InputError
 from srvit_backbone.openmmlab import fit as mm_fit
+from srvit_backbone.openmmlab.runner import one_line_errors
 
 SHORT = (
     "train_cfg.max_iters=6",
@@ -101,7 +102,9 @@ def train_here(coins, work_dir, *options, resume=False):
     for key, _, value in (option.partition("=") for option in (*SHORT, *options)):
         config.merge_from_dict({key: DictAction._parse_iterable(value)})
     config.update(work_dir=str(work_dir), resume=resume)
-    RUNNERS.build(config).train()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(one_line_errors, "strict", True)
+        RUNNERS.build(config).train()
 
 
 def load(path):
@@ -178,7 +181,10 @@ def test_killed_and_resumed_run_ends_with_the_same_weights(installed, coins, run
     [
         ("train_dataloader.batch_size=1", "a batch of one cannot train"),
         ("model.auxiliary_head.num_classes=7", "auxiliary_head.num_classes=7, but the data set"),
-        ("train_dataloader.dataset.data_root=nowhere", "set data_root"),
+        (
+            "train_dataloader.dataset.data_root=nowhere",
+            "no folder nowhere/images/training: set SEG_DATA",
+        ),
     ],
 )
 def test_runs_that_cannot_work_stop_with_a_reason(coins, tmp_path, option, words):

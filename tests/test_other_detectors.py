@@ -4,13 +4,12 @@ import json
 
 import pytest
 import torch
-from conftest import ROOT, own_data, run_tool
+from conftest import ROOT, own_data, register, run_tool
 from detectron2.config import LazyConfig, get_cfg, instantiate
 from detectron2.engine import DefaultTrainer
 from detectron2.modeling import build_model
 
 from srvit_backbone.detectron2 import SRViTFeaturePyramid, add_srvit_config
-from srvit_backbone.detectron2.data import register_own_data
 
 CONFIGS = ROOT / "detection" / "configs"
 DETECTORS = ("cascade_mask_rcnn", "retinanet", "fcos")
@@ -67,7 +66,7 @@ def test_it_finds_the_coins(detector, tmp_path):
 
 def test_a_yaml_config_trains_with_detectron2s_own_trainer(coins, tmp_path):
     """What the stock tools/train_net.py does, after the import and add_srvit_config."""
-    register_own_data(**{key: str(path) for key, path in own_data(coins).items()})
+    register(coins, tmp_path)
     cfg = get_cfg()
     add_srvit_config(cfg)
     yaml = tmp_path / "config.yaml"

@@ -487,11 +487,11 @@ def test_a_damaged_picture_is_named_and_skipped_only_if_asked(tmp_path, workers)
 
 def write_pictures(folder, count):
     """``count`` training pictures in two classes, and as many for validation."""
-    for split in ("train", "val"):
+    for number, split in enumerate(("train", "val")):
         for index in range(count):
             part = folder / split / str(index % 2)
             part.mkdir(parents=True, exist_ok=True)
-            pixels = np.random.default_rng(index).integers(0, 256, (36, 36, 3), np.uint8)
+            pixels = np.random.default_rng((number, index)).integers(0, 256, (36, 36, 3), np.uint8)
             Image.fromarray(pixels).save(part / f"{index:04d}.png")
     return folder
 

@@ -8,26 +8,28 @@ import pytest
 from conftest import ROOT, load_tool, own_data, run_tool
 from PIL import Image
 
+from srvit_backbone.any_model.samples import SHEETS
+
 CONFIGS = {
-    "coco": "detection/configs/mask_rcnn_srvit_demo.py",
+    "objects": "detection/configs/mask_rcnn_srvit_demo.py",
     "masks": "segmentation/configs/upernet_own_data.py",
 }
 
 
 def sheet(monkeypatch, kind, folder, *options):
     """The sheet of a data set; Detectron2 draws colours from NumPy's state."""
-    if kind == "coco":
+    if kind == "objects":
         pairs = own_data(folder).items()
         where = [word for key, path in pairs for word in (f"--{key.replace('_', '-')}", path)]
     elif kind == "masks":
-        where = [folder / "ade", "--classes", "4"]
+        where = [folder / "ade", "--classes", "background,a,b,c"]
     else:
         where = [folder]
     config = ["--config", str(ROOT / CONFIGS[kind])] if kind in CONFIGS else []
     monkeypatch.delenv("SEG_CLASSES", raising=False)
     np.random.seed(0)  # noqa: NPY002
     tool = load_tool("check_dataset.py")
-    return np.asarray(tool.sheet(tool.parse([kind, *map(str, where), *config, *options])))
+    return np.asarray(SHEETS[kind](tool.parse([kind, *map(str, where), *config, *options])))
 
 
 def changed_tiles(first, second, side):
@@ -60,7 +62,7 @@ def relabel(folder):
     Image.fromarray(np.full_like(np.asarray(Image.open(path)), 3)).save(path)
 
 
-@pytest.mark.parametrize(("kind", "change"), [("coco", rename_class), ("masks", relabel)])
+@pytest.mark.parametrize(("kind", "change"), [("objects", rename_class), ("masks", relabel)])
 def test_a_label_changes_its_own_sample(coins, tmp_path, monkeypatch, kind, change):
     copy = tmp_path / "coins"
     shutil.copytree(coins, copy)

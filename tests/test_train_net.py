@@ -15,6 +15,7 @@ from conftest import (
     assert_one_line_error,
     assert_quiet,
     own_data,
+    register,
     run_tool,
     start_tool,
 )
@@ -22,7 +23,7 @@ from detectron2.config import LazyConfig, instantiate
 from detectron2.utils.events import EventStorage
 from PIL import Image
 
-from srvit_backbone.detectron2.data import OWN_TRAIN, register_own_data
+from srvit_backbone.detectron2.data import OWN_TRAIN
 from srvit_backbone.detectron2.trainer import Trainer, split_batch
 from srvit_backbone.errors import InputError, run_program
 from srvit_backbone.training.stream import seed_iteration
@@ -176,12 +177,12 @@ def test_a_run_is_quiet(coins, tmp_path):
     assert_quiet(process)
 
 
-def test_a_batch_in_parts_has_the_mean_of_their_gradients(coins):
+def test_a_batch_in_parts_has_the_mean_of_their_gradients(coins, tmp_path):
     """4 x 2 images on the real detector, as four GPUs with two each would have it."""
     config = LazyConfig.load(str(CONFIG))
     torch.manual_seed(0)
     model = instantiate(config.model).train()
-    register_own_data(**{key: str(path) for key, path in own_data(coins).items()})
+    register(coins, tmp_path)
     config.dataloader.train.dataset.names = OWN_TRAIN
     config.dataloader.train.total_batch_size = 8
     batch = next(iter(instantiate(config.dataloader.train)))

@@ -32,11 +32,12 @@ def parse(arguments: list[str] | None = None) -> Namespace:
 
 def main(args: Namespace) -> None:
     """Write the data set."""
-    from srvit_backbone.mini_datasets import write_coins, write_digits, write_whole
+    from srvit_backbone.files import write_folder
+    from srvit_backbone.mini_datasets import write_coins, write_digits
 
     scenes = {"train_scenes": args.train_scenes, "val_scenes": args.val_scenes}
     writers = {"coins": partial(write_coins, **scenes), "digits": write_digits}
-    write_whole(args.folder, partial(writers[args.dataset], seed=args.seed))
+    write_folder(args.folder, partial(writers[args.dataset], seed=args.seed))
     print(f"{args.dataset} written to {args.folder}")
 
 

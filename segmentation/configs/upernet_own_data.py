@@ -1,23 +1,28 @@
-# Your own images and masks, without editing anything:
+# Your own pictures and masks, without editing anything:
 #
 #   SEG_DATA=data/streets SEG_CLASSES=road,car,person \
 #       mim train mmsegmentation segmentation/configs/upernet_own_data.py --gpus 1
 #
-# SEG_DATA holds images/training, images/validation, annotations/training, annotations/validation;
-# a mask has the name of its image. Masks hold class ids from 0, in the order of SEG_CLASSES, and
-# 255 for what is not labelled. SEG_SUFFIX=.png for pictures of that kind. For another model put its
-# file in _base_; for other folders change them below.
+# SEG_DATA is a folder with pictures and masks, whose layout is recognised: images/training and
+# annotations/training, train/images and train/masks, train and trainannot, ...; without a
+# validation split a fifth is drawn. A mask has the name of its picture, or that with something
+# constant around it. Masks hold class ids from 0, in the order of SEG_CLASSES, and 255 for what is
+# not labelled. For other ids, or colours, SEG_CLASSES is a file:
+#
+#   classes: {road: 0, car: [1, 2], person: {color: [64, 64, 0]}}
+#   ignore: [11, 255]
+#
+# SEG_EXIF=upright or stored where masks of turned photographs do not tell; SEG_CHECK=no skips the
+# check. For another model put its file in _base_.
 _base_ = ["./upernet_srvit_s_t3.py"]
 data_root = "{{$SEG_DATA:data/own}}"
-classes = "{{$SEG_CLASSES:background,object}}".split(",")
-num_classes = len(classes)
-model = dict(
-    decode_head=dict(num_classes=num_classes), auxiliary_head=dict(num_classes=num_classes)
-)
+seg_classes = "{{$SEG_CLASSES:background,object}}"
+exif = "{{$SEG_EXIF:auto}}"
+check = "{{$SEG_CHECK:yes}}" != "no"  # noqa: PLR0133  MMEngine puts the value there
+# The heads get as many classes as SEG_CLASSES names when the run starts.
 train_pipeline = [
-    dict(type="LoadImageFromFile"),
-    dict(type="LoadAnnotations"),
-    dict(type="CheckMask", num_classes=num_classes),
+    dict(type="LoadPicture"),
+    dict(type="LoadMask"),
     dict(type="RandomResize", scale=(2048, 512), ratio_range=(0.5, 2.0), keep_ratio=True),
     dict(type="RandomCrop", crop_size=(512, 512), cat_max_ratio=0.75),
     dict(type="RandomFlip", prob=0.5),
@@ -25,32 +30,20 @@ train_pipeline = [
     dict(type="PackSegInputs"),
 ]
 test_pipeline = [
-    dict(type="LoadImageFromFile"),
+    dict(type="LoadPicture"),
     dict(type="Resize", scale=(2048, 512), keep_ratio=True),
-    dict(type="LoadAnnotations"),
+    dict(type="LoadMask"),
     dict(type="PackSegInputs"),
 ]
 folders = dict(
     _delete_=True,
     type="CheckedSegDataset",
     data_root=data_root,
-    img_suffix="{{$SEG_SUFFIX:.jpg}}",
-    seg_map_suffix=".png",
-    metainfo=dict(classes=classes),
+    seg_classes=seg_classes,
+    exif=exif,
+    check=check,
 )
-train_dataloader = dict(
-    dataset=dict(
-        data_prefix=dict(img_path="images/training", seg_map_path="annotations/training"),
-        pipeline=train_pipeline,
-        **folders,
-    )
-)
-val_dataloader = dict(
-    dataset=dict(
-        data_prefix=dict(img_path="images/validation", seg_map_path="annotations/validation"),
-        pipeline=test_pipeline,
-        **folders,
-    )
-)
+train_dataloader = dict(dataset=dict(split="train", pipeline=train_pipeline, **folders))
+val_dataloader = dict(dataset=dict(split="val", pipeline=test_pipeline, **folders))
 test_dataloader = val_dataloader
 del folders

@@ -33,24 +33,22 @@ model = dict(
     ),
 )
 train_pipeline = [
-    dict(type="LoadImageFromFile"),
-    dict(type="LoadAnnotations", reduce_zero_label=True),
-    dict(type="CheckMask", num_classes=num_classes),
+    dict(type="LoadPicture"),
+    dict(type="LoadMask"),
     # Not resized: the size is what tells the two kinds of coins apart.
     dict(type="RandomFlip", prob=0.5),
     dict(type="RandomFlip", prob=0.5, direction="vertical"),
     dict(type="PackSegInputs"),
 ]
 test_pipeline = [
-    dict(type="LoadImageFromFile"),
-    dict(type="LoadAnnotations", reduce_zero_label=True),
+    dict(type="LoadPicture"),
+    dict(type="LoadMask"),
     dict(type="PackSegInputs"),
 ]
 folders = dict(
     _delete_=True,
     type="CheckedSegDataset",
     data_root=data_root,
-    img_suffix=".png",
     reduce_zero_label=True,
     metainfo=dict(classes=classes, palette=palette),
 )

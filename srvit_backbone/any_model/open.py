@@ -13,11 +13,12 @@ def config_folder(kind: str) -> Path:
     """Where the shipped configs are: in the checkout, or inside an installed package.
 
     Args:
-        kind: "detection" or "segmentation".
+        kind: "detection", "segmentation", or "pretrained" for the recipes.
     """
     package = Path(__file__).parents[1]
     installed = package / "configs" / kind
-    return installed if installed.is_dir() else package.parent / kind / "configs"
+    inside = "recipes" if kind == "pretrained" else "configs"
+    return installed if installed.is_dir() else package.parent / kind / inside
 
 
 def is_segmentation(config_file: str | Path) -> bool:

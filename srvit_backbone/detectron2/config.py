@@ -2,6 +2,7 @@
 
 import difflib
 import logging
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -20,8 +21,13 @@ from srvit_backbone.detectron2.data import (
     register_own_data,
 )
 from srvit_backbone.errors import InputError
+from srvit_backbone.own_data.detection import PATHS, Detection, read_detection
+from srvit_backbone.training.run_record import fingerprint
 
 logger = logging.getLogger(__name__)
+
+# Of a run's folder: what was understood of own data.
+DATA = "data"
 
 # Where a detector states its number of classes.
 CLASS_COUNTS = ("model.roi_heads.num_classes", "model.num_classes")
@@ -38,6 +44,7 @@ FREE_KEYS = (
     "dataloader.evaluator",
     "dataloader.train.num_workers",
     "own_data.val",
+    "own_data.check",
     "class_names",
 )
 
@@ -52,6 +59,7 @@ def load_config(path: str, overrides: list[str]) -> DictConfig:
     if not Path(path).is_file():
         raise InputError(f"no config file {path}")
     config = LazyConfig.load(path)
+    overrides = _own_folder(overrides)
     for override in overrides:
         key, separator, _ = override.partition("=")
         if not separator:
@@ -63,27 +71,67 @@ def load_config(path: str, overrides: list[str]) -> DictConfig:
     return LazyConfig.apply_overrides(config, overrides)
 
 
-def prepare_data(config: DictConfig, overrides: Sequence[str] = ()) -> None:
-    """Register own data if the config names some, set the class count, and check that all is there.
+def _own_folder(overrides: list[str]) -> list[str]:
+    """``own_data=FOLDER`` as the key it stands for; it replaces paths that the config names."""
+    short = [o.replace("own_data=", "own_data.folder=", 1) for o in overrides]
+    if not any(o.startswith("own_data.folder=") and o != "own_data.folder=" for o in short):
+        return short
+    return [*(f"own_data.{key}=''" for key in PATHS), *short]
+
+
+def read_own_data(config: DictConfig, kept: Path | None = None) -> Detection | None:
+    """The user's data that a config names, checked; None where it names none.
+
+    Args:
+        config: Its ``own_data`` holds a folder or four paths, and how to take them.
+        kept: Folder of a run whose data were checked before; if nothing has changed since, they are
+            taken from there.
+
+    Raises:
+        InputError: Data are missing, or there is a problem with them.
+    """
+    own = config.get("own_data") or {}
+    settings = {key: own.get(key) for key in ("folder", *PATHS)}
+    if not any(settings.values()):
+        return None
+    masks = own.get("masks", True) and has_masks(config)
+    places = [value for key, value in settings.items() if value and not key.endswith("_json")]
+    files = [value for key, value in settings.items() if value and key.endswith("_json")]
+    if kept is not None:
+        data = Detection.load(kept, fingerprint(*places, read=filter(os.path.isfile, files)))
+        if data is not None:
+            return data
+    data = read_detection(settings, exif=own.get("exif", "auto"), check=own.get("check", True))
+    if masks:
+        data.check_outlines()
+    data.findings.stop_on_problems()
+    data.source = fingerprint(*places, read=files)
+    return data
+
+
+def prepare_data(
+    config: DictConfig, overrides: Sequence[str] = (), data: Detection | None = None
+) -> None:
+    """Register own data, set the class count, and check that all is there.
 
     Args:
         config: Changed in place.
         overrides: Those given by the user; a class count among them has to match the data.
+        data: From ``read_own_data``.
 
     Raises:
-        InputError: Data are missing or unusable, or the class count does not match them.
+        InputError: Data are missing, or the class count does not match them.
     """
-    own = {key: value for key, value in config.get("own_data", {}).items() if value}
     count_key = next((key for key in CLASS_COUNTS if _has(config, key)), None)
-    if own:
-        missing = [key for key in config.own_data if key not in own]
-        if missing:
-            raise InputError(f"own data need all four paths, missing: {', '.join(missing)}")
-        classes = register_own_data(**own)
+    if data is not None:
+        register_own_data(data, Path(config.train.output_dir) / DATA)
         config.dataloader.train.dataset.names = OWN_TRAIN
+        config.dataloader.train.dataset.filter_empty = False  # they train as negatives
         config.dataloader.test.dataset.names = OWN_VAL
         if count_key and not any(override.startswith(f"{count_key}=") for override in overrides):
-            OmegaConf.update(config, count_key, len(classes))
+            OmegaConf.update(config, count_key, len(data.classes))
+        if not config.own_data.get("masks", True) and has_masks(config):
+            remove_masks(config)
     for part in (config.dataloader.train, config.dataloader.test):
         check_registered(part.dataset.names)
     classes = MetadataCatalog.get(config.dataloader.train.dataset.names).thing_classes
@@ -95,6 +143,20 @@ def prepare_data(config: DictConfig, overrides: Sequence[str] = ()) -> None:
                 f"{count_key}={count}, but {config.dataloader.train.dataset.names} has "
                 f"{len(classes)} classes: {', '.join(classes[:10])}"
             )
+
+
+def has_masks(config: DictConfig) -> bool:
+    """Whether a config's detector has a mask head."""
+    return bool(OmegaConf.select(config, "model.roi_heads.mask_head"))
+
+
+def remove_masks(config: DictConfig) -> None:
+    """Turn a Mask R-CNN into the same without its mask head, for data with boxes only."""
+    heads = config.model.roi_heads
+    for key in ("mask_in_features", "mask_pooler", "mask_head"):
+        heads[key] = None
+    mapper = config.dataloader.train.mapper
+    mapper.use_instance_mask = mapper.recompute_boxes = False
 
 
 def choose_device(config: DictConfig) -> torch.dtype | None:

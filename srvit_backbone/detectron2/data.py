@@ -1,15 +1,16 @@
-"""Data sets for Detectron2: own ones registered, all of them checked before training."""
+"""Data sets for Detectron2: a user's own registered, Detectron2's checked to be there."""
 
-import json
 import os
 from pathlib import Path
 from typing import Any
 
 from detectron2.data import DatasetCatalog, MetadataCatalog
-from detectron2.data.datasets import register_coco_instances
 from detectron2.data.datasets.builtin import _PREDEFINED_SPLITS_COCO
+from detectron2.structures import BoxMode
 
 from srvit_backbone.errors import InputError
+from srvit_backbone.own_data.detection import Detection
+from srvit_backbone.own_data.objects import Objects
 from srvit_backbone.training.run_record import fingerprint
 
 OWN_TRAIN, OWN_VAL = "own_train", "own_val"
@@ -19,61 +20,51 @@ COCO_TREE = (
 )
 
 
-def register_own_data(
-    train_json: str, train_images: str, val_json: str, val_images: str
-) -> list[str]:
-    """Register two COCO-format json files and their image folders as "own_train" and "own_val".
+def register_own_data(data: Detection, folder: Path) -> None:
+    """Register both splits, as "own_train" and "own_val".
 
-    Returns:
-        The class names, in the order of the category ids.
-
-    Raises:
-        InputError: A file or folder is missing or empty, not COCO format, or the two do not agree.
+    Args:
+        data: Normalised.
+        folder: Where ``data.save`` has put, or will put, what evaluation reads.
     """
-    splits = {OWN_TRAIN: (train_json, train_images), OWN_VAL: (val_json, val_images)}
-    classes = [_check_coco(json_file, images) for json_file, images in splits.values()]
-    if classes[0] != classes[1]:
-        raise InputError(
-            f"the classes of {train_json} and {val_json} differ: {classes[0]} and {classes[1]}"
-        )
-    for name, (json_file, images) in splits.items():
+    for name, split in ((OWN_TRAIN, "train"), (OWN_VAL, "val")):
+        objects = getattr(data, split)
         if name in DatasetCatalog.list():
             DatasetCatalog.remove(name)
             MetadataCatalog.remove(name)
-        register_coco_instances(name, {"thing_classes": classes[0]}, json_file, images)
-    return classes[0]
-
-
-def _check_coco(json_file: str, images: str) -> list[str]:
-    if not os.path.isdir(images):
-        raise InputError(f"no image folder {images}")
-    try:
-        content = json.loads(Path(json_file).read_text())
-    except OSError:
-        raise InputError(f"no annotation file {json_file}") from None
-    except ValueError as error:
-        raise InputError(f"{json_file} is not json: {error}") from None
-    keys = ("images", "annotations", "categories")
-    if not isinstance(content, dict) or any(key not in content for key in keys):
-        raise InputError(f"{json_file} is not COCO format: it needs the keys {', '.join(keys)}")
-    for key in keys:
-        if not content[key]:
-            raise InputError(f"{json_file} has no {key}")
-    missing = [
-        image["file_name"]
-        for image in content["images"]
-        if not os.path.isfile(os.path.join(images, image["file_name"]))
-    ]
-    if missing:
-        raise InputError(
-            f"{len(missing)} of {len(content['images'])} images of {json_file} are not in "
-            f"{images}, the first is {missing[0]}"
+        DatasetCatalog.register(name, lambda objects=objects: to_detectron2(objects))
+        MetadataCatalog.get(name).set(
+            json_file=str(folder / f"{split}.json"),
+            image_root=str(objects.folder),
+            evaluator_type="coco",
+            thing_classes=data.classes,
+            thing_dataset_id_to_contiguous_id={
+                category["id"]: index for index, category in enumerate(objects.categories)
+            },
         )
-    names = {category["id"]: category["name"] for category in content["categories"]}
-    unknown = {note["category_id"] for note in content["annotations"]} - names.keys()
-    if unknown:
-        raise InputError(f"{json_file} has annotations of unknown category ids {sorted(unknown)}")
-    return [names[key] for key in sorted(names)]
+
+
+def to_detectron2(objects: Objects) -> list[dict[str, Any]]:
+    """Normalised labels as Detectron2's dicts."""
+    notes: dict[int, list[dict[str, Any]]] = {image["id"]: [] for image in objects.images}
+    for note in objects.annotations:
+        notes[note["image_id"]].append(
+            {
+                **{key: note[key] for key in ("bbox", "iscrowd", "segmentation") if key in note},
+                "bbox_mode": BoxMode.XYWH_ABS,
+                "category_id": note["category_id"] - 1,
+            }
+        )
+    return [
+        {
+            "file_name": str(path),
+            "image_id": image["id"],
+            "width": image["width"],
+            "height": image["height"],
+            "annotations": notes[image["id"]],
+        }
+        for image, path in zip(objects.images, objects.paths(), strict=True)
+    ]
 
 
 def check_registered(name: str) -> None:

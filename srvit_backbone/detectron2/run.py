@@ -22,11 +22,13 @@ from srvit_backbone.detectron2.checkpoints import (
     load_initial_weights,
 )
 from srvit_backbone.detectron2.config import (
+    DATA,
     build_model,
     check_same_run,
     choose_device,
     load_config,
     prepare_data,
+    read_own_data,
 )
 from srvit_backbone.detectron2.data import fingerprint_of
 from srvit_backbone.detectron2.fit import fit_config
@@ -34,6 +36,7 @@ from srvit_backbone.detectron2.predict import Predictor, prediction_sheet
 from srvit_backbone.detectron2.trainer import Trainer
 from srvit_backbone.errors import InputError
 from srvit_backbone.files import write_json
+from srvit_backbone.own_data.detection import Detection
 from srvit_backbone.training.run_record import RunRecord
 
 logger = logging.getLogger(__name__)
@@ -48,24 +51,34 @@ def run(args: Any) -> None:
     Raises:
         InputError: Config, data, weights or folder cannot be used.
     """
+    config = load_config(args.config_file, args.opts)
+    output = Path(config.train.output_dir)
+    # Once for all processes, before a model is built or a folder made.
+    data = read_own_data(config, output / DATA if args.resume else None)
+    if data is not None:
+        print("\n".join([*data.said, *map(str, data.findings)]))
     launch(
         _run_process,
         args.num_gpus,
         num_machines=args.num_machines,
         machine_rank=args.machine_rank,
         dist_url=args.dist_url,
-        args=(args,),
+        args=(args, data),
     )
 
 
-def _run_process(args: Any) -> None:
+def _run_process(args: Any, data: Detection | None) -> None:
     config = load_config(args.config_file, args.opts)
-    prepare_data(config, args.opts)
+    prepare_data(config, args.opts, data)
     if args.batch or args.memory:
         table = fit_config(config, args.batch, args.memory, comm.get_world_size())
         if comm.is_main_process():
             print(table)
     output = prepare_output(config, args)
+    if data is not None:
+        if comm.is_main_process():
+            data.save(output / DATA)
+        comm.synchronize()
     amp_dtype = choose_device(config)
     seed_all_rng(config.train.seed)
     model = build_model(config)
@@ -75,7 +88,7 @@ def _run_process(args: Any) -> None:
         )
         finish(config, model, evaluate(config, model), output)
         return
-    train(config, model, amp_dtype, output, args.resume)
+    train(config, model, amp_dtype, output, args.resume, data)
 
 
 def prepare_output(config: DictConfig, args: Any) -> Path:
@@ -120,7 +133,12 @@ def existing_checkpoint(config: DictConfig, output: Path) -> str:
 
 
 def train(
-    config: DictConfig, model: nn.Module, amp_dtype: torch.dtype | None, output: Path, resume: bool
+    config: DictConfig,
+    model: nn.Module,
+    amp_dtype: torch.dtype | None,
+    output: Path,
+    resume: bool,
+    data: Detection | None,
 ) -> None:
     """Train to the end of the schedule, evaluate, and write the results."""
     checkpointer = RunCheckpointer(model, str(output), config.class_names)
@@ -131,7 +149,7 @@ def train(
             load_initial_weights(model, initial, config.train.warm_start, config.class_names)
         else:
             logger.info("Training from scratch: train.init_checkpoint is empty")
-    record = start_record(config, output, resuming) if comm.is_main_process() else None
+    record = start_record(config, output, resuming, data) if comm.is_main_process() else None
 
     config.optimizer.params.model = model
     optimizer = instantiate(config.optimizer)
@@ -190,7 +208,9 @@ def train(
         record.finish(results)
 
 
-def start_record(config: DictConfig, output: Path, resuming: bool) -> RunRecord:
+def start_record(
+    config: DictConfig, output: Path, resuming: bool, data: Detection | None
+) -> RunRecord:
     """Begin the run's run.json."""
     # As it was saved: the config in memory holds functions and classes.
     saved = LazyConfig.load(str(output / "config.yaml"))
@@ -200,7 +220,10 @@ def start_record(config: DictConfig, output: Path, resuming: bool) -> RunRecord:
         config=cast(dict[str, Any], OmegaConf.to_container(saved, resolve=True)),
         seed=config.train.seed,
         images_a_step=config.dataloader.train.total_batch_size,
-        data={split: fingerprint_of(part.dataset.names) for split, part in splits.items()},
+        data={
+            **{split: fingerprint_of(part.dataset.names) for split, part in splits.items()},
+            **({} if data is None else {"own": data.record()}),
+        },
         weights=config.train.init_checkpoint,
         processes=comm.get_world_size(),
         resumed=resuming,

@@ -2,6 +2,5 @@
 
 from srvit_backbone.mini_datasets.coins import write_coins
 from srvit_backbone.mini_datasets.digits import write_digits
-from srvit_backbone.mini_datasets.write import write_whole
 
-__all__ = ["write_coins", "write_digits", "write_whole"]
+__all__ = ["write_coins", "write_digits"]

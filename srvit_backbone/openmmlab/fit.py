@@ -7,15 +7,13 @@ from typing import Any
 
 import torch
 from mmengine.config import Config
-from mmengine.dist import get_world_size, is_main_process
+from mmengine.dist import get_world_size
 from mmengine.model import revert_sync_batchnorm
-from mmengine.registry import MODELS, RUNNERS, init_default_scope
-from mmengine.runner import Runner
+from mmengine.registry import MODELS, init_default_scope
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from srvit_backbone.errors import InputError
 from srvit_backbone.openmmlab.memory import segmentor_memory
-from srvit_backbone.quiet import keep_known_lines_out
 from srvit_backbone.training.fit import (
     POLICIES,
     changes_table,
@@ -24,27 +22,6 @@ from srvit_backbone.training.fit import (
     share_of,
     stretched,
 )
-
-
-@RUNNERS.register_module()
-class FittingRunner(Runner):
-    """MMEngine's Runner, which first fits the recipe if its config asks for that."""
-
-    @classmethod
-    def from_cfg(cls, cfg: Config) -> Runner:
-        """Build a runner, with ``fit.batch`` and ``fit.memory`` of the config followed."""
-        fit = cfg.get("fit", {})
-        if fit.get("batch") or fit.get("memory"):
-            table = fit_config(cfg, int(fit.get("batch") or 0), fit.get("memory", ""))
-            if is_main_process():
-                print(table)
-        return super().from_cfg(cfg)
-
-    def build_logger(self, *args: Any, **settings: Any) -> Any:
-        """MMEngine's logger, without lines that nobody can act on."""
-        logger = super().build_logger(*args, **settings)
-        keep_known_lines_out(logger)
-        return logger
 
 
 def fit_config(config: Config, batch: int, memory: str) -> str:

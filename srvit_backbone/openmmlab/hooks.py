@@ -117,10 +117,7 @@ class WriteResults(Hook):
             config=runner.cfg.to_dict(),
             seed=runner.seed,
             images_a_step=runner.train_dataloader.batch_size * get_world_size(),
-            data={
-                split: fingerprint(*loader.dataset.data_prefix.values())
-                for split, loader in data.items()
-            },
+            data={split: _fingerprint(loader.dataset) for split, loader in data.items()},
             weights=runner._load_from or dict(initial).get("checkpoint"),
             processes=get_world_size(),
             resumed=runner._resume,
@@ -155,6 +152,12 @@ class WriteResults(Hook):
                 folder / "predictions.png"
             )
         runner.logger.info("Results in %s", folder)
+
+
+def _fingerprint(dataset: Any) -> dict[str, Any]:
+    if not hasattr(dataset, "places"):
+        return fingerprint(*dataset.data_prefix.values())
+    return {**fingerprint(*dataset.places()), **dataset.record}
 
 
 def _bare(model: Any) -> Any:

@@ -1,17 +1,18 @@
 """Run a trained segmentor on pictures, and draw what it finds."""
 
-import copy
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import torch
 from mmengine.config import Config
+from mmengine.dataset import Compose
 from mmengine.registry import init_default_scope
-from mmseg.apis import inference_model
 from mmseg.registry import MODELS
 from PIL import Image, ImageDraw, ImageFont
 
 from srvit_backbone.checkpoint import CheckpointError, read
+from srvit_backbone.openmmlab.data import without_loading
 from srvit_backbone.own_data.pictures import contact_sheet, read_image
 
 
@@ -45,8 +46,13 @@ def load_segmentor(config: Config, weights: str, device: str) -> Any:
 
 def predict(model: Any, image: np.ndarray) -> np.ndarray:
     """Image (H, W, 3) in RGB, uint8 -> class ids (H, W), with the config's test-time resizing."""
-    result = inference_model(model, np.ascontiguousarray(image[:, :, ::-1]))
-    return result.pred_sem_seg.data[0].cpu().numpy()
+    size = image.shape[:2]
+    bgr = np.ascontiguousarray(image[:, :, ::-1])
+    pipeline = Compose(without_loading(model.cfg.test_pipeline))
+    data = pipeline({"img": bgr, "img_shape": size, "ori_shape": size, "img_path": ""})
+    batch = {"inputs": [data["inputs"]], "data_samples": [data["data_samples"]]}
+    with torch.no_grad():
+        return model.test_step(batch)[0].pred_sem_seg.data[0].cpu().numpy()
 
 
 def draw(
@@ -100,7 +106,7 @@ def prediction_sheet(
     model: Any, config: Config, dataset: Any, count: int, side: int = 480
 ) -> Image.Image:
     """Predictions on images spread over a data set, as one picture, four in a row."""
-    model.cfg = copy.deepcopy(config)  # mmseg takes the annotations out of its pipeline
+    model.cfg = config
     training = model.training
     model.eval()
     step = max(1, len(dataset) // count)

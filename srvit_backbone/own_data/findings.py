@@ -1,76 +1,85 @@
-"""What a check finds, and the checks that all kinds of data sets share."""
+"""What was found out about a data set: one cause is one line."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 
-from PIL import Image
+from srvit_backbone.errors import InputError
 
-from srvit_backbone.files import sha256
-
-# Modes that every framework here turns into RGB without loss.
-PLAIN_MODES = ("RGB", "P")
-NOTED_MODES = {
-    "L": "is grey: its one channel will be repeated three times",
-    "1": "is black and white: its one channel will be repeated three times",
-    "LA": "has transparency, which will be dropped",
-    "RGBA": "has transparency, which will be dropped",
-}
-ORIENTATION = 0x0112
+SHOWN = 3  # places named of a finding
+NAMED = 3  # problems named in an error
 
 
-@dataclass(frozen=True)
+@dataclass
 class Finding:
-    """Something about a data set.
+    """One cause, and everywhere it was found.
 
-    Args:
-        where: File, or file and entry.
-        what: What is wrong, and what to do where that is not plain.
-        harmless: Worth knowing, but training takes it as it should.
+    Attributes:
+        what: What is so.
+        remedy: What to do, or what was done about it.
+        harmless: A note: training takes it as it should.
+        places: Files, or files and entries.
     """
 
-    where: str
     what: str
-    harmless: bool = False
+    remedy: str
+    harmless: bool
+    places: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
-        return f"{'note' if self.harmless else 'PROBLEM'}: {self.where}: {self.what}"
+        return f"{'note' if self.harmless else 'PROBLEM'}: {self.line()}"
+
+    def line(self) -> str:
+        """Without its kind."""
+        count = len(self.places)
+        shown = ", ".join(self.places[:SHOWN])
+        more = f" and {count - SHOWN} more" if count > SHOWN else ""
+        where = f" ({count}: {shown}{more})" if count > 1 else f" ({shown})" if shown else ""
+        return f"{self.what}{where}{f': {self.remedy}' if self.remedy else ''}"
 
 
-def check_picture(path: Path) -> tuple[list[Finding], tuple[int, int] | None]:
-    """Open a picture as far as its last pixel; its findings and (width, height) as stored."""
-    if not path.is_file():
-        return [Finding(str(path), "is missing")], None
-    try:
-        with Image.open(path) as picture:
-            picture.load()
-            size, mode = picture.size, picture.mode
-            orientation = picture.getexif().get(ORIENTATION, 1)
-    except (OSError, ValueError, SyntaxError) as error:
-        return [Finding(str(path), f"cannot be opened as a picture ({error})")], None
-    findings = []
-    if mode in NOTED_MODES:
-        findings.append(Finding(str(path), NOTED_MODES[mode], harmless=True))
-    elif mode not in PLAIN_MODES:
-        findings.append(
-            Finding(str(path), f"has mode {mode}, not 8 bits a channel: convert it to 8-bit RGB")
-        )
-    if orientation != 1:
-        findings.append(
-            Finding(
-                str(path),
-                f"is turned by its EXIF orientation {orientation}, which not every reader follows: "
-                "turn the pixels and remove the tag",
-            )
-        )
-    return findings, size
+class Findings:
+    """All findings about a data set, in the order in which their causes were met."""
 
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, str, bool], Finding] = {}
 
-def check_overlap(train: Iterable[Path], val: Iterable[Path]) -> list[Finding]:
-    """Pictures of the validation split that the training split has too, byte by byte."""
-    known = {sha256(path): path for path in train if path.is_file()}
-    return [
-        Finding(str(path), f"is the training picture {known[digest]}: the score will be too good")
-        for path in val
-        if path.is_file() and (digest := sha256(path)) in known
-    ]
+    def problem(self, what: str, place: object = "", remedy: str = "") -> None:
+        """Something that would stop training, or make it learn what is wrong."""
+        self._add(what, place, remedy, harmless=False)
+
+    def note(self, what: str, place: object = "", remedy: str = "") -> None:
+        """Something that is taken care of and worth knowing."""
+        self._add(what, place, remedy, harmless=True)
+
+    def _add(self, what: str, place: object, remedy: str, harmless: bool) -> None:
+        key = what, remedy, harmless
+        finding = self._found.setdefault(key, Finding(what, remedy, harmless))
+        if str(place):
+            finding.places.append(str(place))
+
+    def extend(self, others: Iterable[Finding]) -> None:
+        """Take over findings."""
+        for other in others:
+            for place in other.places or [""]:
+                self._add(other.what, place, other.remedy, other.harmless)
+
+    def __iter__(self) -> Iterator[Finding]:
+        return iter(self._found.values())
+
+    @property
+    def problems(self) -> list[Finding]:
+        """Those that stop training."""
+        return [finding for finding in self if not finding.harmless]
+
+    @property
+    def notes(self) -> list[Finding]:
+        """The others."""
+        return [finding for finding in self if finding.harmless]
+
+    def stop_on_problems(self) -> None:
+        """Raise InputError, in one line, if there is a problem."""
+        problems = self.problems
+        if not problems:
+            return
+        more = f"; and {len(problems) - NAMED} more problems" if len(problems) > NAMED else ""
+        raise InputError("; ".join(finding.line() for finding in problems[:NAMED]) + more)

@@ -1,16 +1,15 @@
 """Data of a recipe, by timm's readers, transforms, samplers and mixup."""
 
-import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from omegaconf import DictConfig
-from timm.data import ImageDataset, Mixup, auto_augment, create_dataset, create_loader
+from timm.data import Mixup, auto_augment, create_loader
 from timm.data.constants import IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD
 
-from srvit_backbone.errors import InputError
+from srvit_backbone.pretrain.images import open_splits
 
 
 def _posterize(image: Any, bits_to_keep: int, **settings: Any) -> Any:
@@ -24,13 +23,19 @@ for _name in ("Posterize", "PosterizeIncreasing", "PosterizeOriginal"):
 
 @dataclass
 class Data:
-    """Loaders of both splits, mixup if the recipe has it, and the number of classes."""
+    """Loaders of both splits, mixup if the recipe has it, classes, and what the data are."""
 
     train: Any
     val: Any
     val_images: int
     mixup: Mixup | None
-    num_classes: int
+    classes: list[str]
+    understood: list[str] = field(default_factory=list)
+
+    @property
+    def num_classes(self) -> int:
+        """Of the classifier."""
+        return len(self.classes)
 
 
 def build_data(
@@ -47,8 +52,7 @@ def build_data(
     Raises:
         InputError: The data are missing, or the classes of the splits differ.
     """
-    val = _open(recipe, "validation", is_training=False)
-    classes = class_names(val)
+    training, val, classes, understood = open_splits(recipe, train)
     common = {
         "input_size": (3, recipe.img_size, recipe.img_size),
         "batch_size": batch_size,
@@ -66,14 +70,8 @@ def build_data(
     }
     val_loader = create_loader(val, crop_pct=recipe.crop_pct, **common)
     if not train:
-        return Data(None, val_loader, len(val), None, len(classes))
+        return Data(None, val_loader, len(val), None, classes, understood)
 
-    training = _open(recipe, "train", is_training=True)
-    if class_names(training) != classes:
-        raise InputError(
-            f"the classes of {recipe.data}'s training and validation split differ: "
-            f"{len(class_names(training))} and {len(classes)}"
-        )
     train_loader = create_loader(
         training,
         is_training=True,
@@ -95,67 +93,9 @@ def build_data(
             label_smoothing=recipe.label_smoothing,
             num_classes=len(classes),
         )
-    return Data(train_loader, val_loader, len(val), mixup, len(classes))
-
-
-class StrictImages(ImageDataset):
-    """timm's dataset, which goes on to the next picture where one cannot be opened, but strict."""
-
-    def __getitem__(self, index: int) -> Any:
-        """Picture and label.
-
-        Raises:
-            InputError: The file is no picture, or damaged.
-        """
-        self._max_retries = 1
-        try:
-            return super().__getitem__(index)
-        except (RuntimeError, OSError) as error:
-            name = self.filename(index, absolute=True)
-            raise InputError(
-                f"{name} cannot be opened as a picture ({error}): mend or remove it, or set "
-                "skip_corrupt=true to skip such files"
-            ) from error
+    return Data(train_loader, val_loader, len(val), mixup, classes, understood)
 
 
 def own_share(images: int) -> int:
     """Validation images of this process: timm's sampler repeats some to fill the last batch."""
     return len(range(dist.get_rank(), images, dist.get_world_size()))
-
-
-def _open(recipe: DictConfig, split: str, is_training: bool) -> Any:
-    if not recipe.dataset and not os.path.exists(recipe.data):
-        raise InputError(
-            f"no data at {recipe.data}: data=FOLDER has train/ and val/, or train.tar and val.tar, "
-            "with a folder a class in each"
-        )
-    if not recipe.dataset and os.path.isfile(recipe.data):
-        raise InputError(
-            f"{recipe.data} is one file: data=FOLDER needs both splits, e.g. train.tar and val.tar"
-        )
-    tar = os.path.join(recipe.data, "train.tar" if is_training else "val.tar")
-    try:
-        dataset = create_dataset(
-            recipe.dataset,
-            root=tar if os.path.isfile(tar) else recipe.data,
-            split=split,
-            is_training=is_training,
-            seed=recipe.seed,
-        )
-        size = len(dataset)
-    except (RuntimeError, OSError, AssertionError, ValueError) as error:
-        raise InputError(f"cannot read the {split} split of {recipe.data}: {error}") from error
-    if size == 0:
-        raise InputError(f"the {split} split of {recipe.data} is empty")
-    if isinstance(dataset, ImageDataset) and not recipe.skip_corrupt:
-        return StrictImages(recipe.data, reader=dataset.reader)
-    return dataset
-
-
-def class_names(dataset: Any) -> list[str]:
-    """Names of a timm data set's classes, by label."""
-    reader = dataset.reader  # of folders or of a tar file
-    index = getattr(reader, "class_to_idx", None) or getattr(reader, "class_name_to_idx", None)
-    if not index:
-        raise InputError("the data set's reader does not name its classes")
-    return sorted(index, key=index.get)

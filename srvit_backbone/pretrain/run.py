@@ -16,6 +16,7 @@ from srvit_backbone.errors import InputError
 from srvit_backbone.pretrain.build import build_loss, build_model, create_model
 from srvit_backbone.pretrain.data import build_data
 from srvit_backbone.pretrain.fit import fit_recipe
+from srvit_backbone.pretrain.images import ClassFolders
 from srvit_backbone.pretrain.processes import start_process_group
 from srvit_backbone.pretrain.recipe import load_recipe, load_yaml, plan_batch
 from srvit_backbone.pretrain.trainer import Trainer
@@ -47,6 +48,8 @@ def run(args: argparse.Namespace) -> None:
         plan = plan_batch(recipe, dist.get_world_size())
         logger.info("%s, on %s", plan, device)
         data = build_data(recipe, plan.images, device, train=not args.eval_only)
+        for line in data.understood:
+            logger.info(line)
         torch.manual_seed(recipe.seed)
         model = build_model(recipe, data.num_classes).to(device)
         loss = build_loss(recipe, data.mixup is not None, data.num_classes).to(device)
@@ -118,6 +121,8 @@ def start_record(recipe: DictConfig, folder: Path, trainer: Trainer, resuming: b
     """Begin the run's run.json."""
 
     def fingerprint_of(loader: Any) -> dict[str, Any]:
+        if isinstance(loader.dataset, ClassFolders):
+            return fingerprint(*sorted({str(path.parent) for path, _ in loader.dataset.samples}))
         root = getattr(loader.dataset.reader, "root", None)  # none where timm fetches the data
         return fingerprint(*([root] if root else []))
 
@@ -126,7 +131,11 @@ def start_record(recipe: DictConfig, folder: Path, trainer: Trainer, resuming: b
         config=resolve(recipe),
         seed=recipe.seed,
         images_a_step=trainer.steps * recipe.batch_size,  # the curves' steps are epochs
-        data={"train": fingerprint_of(trainer.data.train), "val": fingerprint_of(trainer.data.val)},
+        data={
+            "train": fingerprint_of(trainer.data.train),
+            "val": fingerprint_of(trainer.data.val),
+            "own": {"findings": trainer.data.understood},
+        },
         weights=recipe.init,
         processes=dist.get_world_size(),
         resumed=resuming,

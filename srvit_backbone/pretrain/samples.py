@@ -7,7 +7,7 @@ from PIL import Image, ImageDraw
 from timm.data.constants import IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD
 
 from srvit_backbone.own_data.pictures import contact_sheet
-from srvit_backbone.pretrain.data import build_data, class_names
+from srvit_backbone.pretrain.data import build_data
 from srvit_backbone.training.stream import seeded
 
 
@@ -19,8 +19,8 @@ def sample_sheet(recipe: DictConfig, count: int, side: int = 240) -> Image.Image
     Raises:
         InputError: The data are missing, or the classes of the splits differ.
     """
-    dataset = build_data(recipe, 1, torch.device("cpu")).train.dataset
-    names = class_names(dataset)
+    data = build_data(recipe, 1, torch.device("cpu"))
+    dataset, names = data.train.dataset, data.classes
     drawn = []
     for index in range(0, len(dataset), max(1, len(dataset) // count)):
         with seeded(recipe.seed, index):

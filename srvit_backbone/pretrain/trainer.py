@@ -101,7 +101,7 @@ class Trainer:
         )
         self.steps = len(data.train) // plan.accumulation if data.train is not None else 0
         self.epoch = 0
-        self.best = 0.0
+        self.best = -math.inf  # so that the first epoch is the best so far, whatever it gives
         self.rows: list[dict[str, Any]] = []
 
     # --- training ------------------------------------------------------------------

@@ -79,8 +79,18 @@ dataloader.test = L(build_detection_test_loader)(
 )
 dataloader.evaluator = L(COCOEvaluator)(dataset_name="${..test.dataset.names}")
 
-# Own data in COCO format: all four set, they replace COCO, and the classes are those of the json.
-own_data = dict(train_json="", train_images="", val_json="", val_images="")
+# Own data, in place of COCO: one folder (own_data=FOLDER: COCO json, YOLO, Pascal VOC, LabelMe), or
+# the four paths of a COCO set, which win. The classes are those of the labels.
+own_data = dict(
+    folder="",
+    train_json="",
+    train_images="",
+    val_json="",
+    val_images="",
+    masks=True,  # False trains the same config without its mask head, for labels with boxes only
+    exif="auto",  # "upright" or "stored": what labels of pictures turned by EXIF are of
+    check=True,  # False believes the labels without opening a picture
+)
 class_names = []  # of the data, filled in when a run starts, for drawing later on
 
 # --- schedule: 3x --------------------------------------------------------------------

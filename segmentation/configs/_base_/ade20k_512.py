@@ -4,9 +4,8 @@ data_root = "{{$ADE20K:data/ade/ADEChallengeData2016}}"
 num_classes = 150
 crop_size = (512, 512)
 train_pipeline = [
-    dict(type="LoadImageFromFile"),
-    dict(type="LoadAnnotations", reduce_zero_label=True),
-    dict(type="CheckMask", num_classes=num_classes),
+    dict(type="LoadPicture"),
+    dict(type="LoadMask"),
     dict(type="RandomResize", scale=(2048, 512), ratio_range=(0.5, 2.0), keep_ratio=True),
     dict(type="RandomCrop", crop_size=crop_size, cat_max_ratio=0.75),
     dict(type="RandomFlip", prob=0.5),
@@ -14,16 +13,16 @@ train_pipeline = [
     dict(type="PackSegInputs"),
 ]
 test_pipeline = [
-    dict(type="LoadImageFromFile"),
+    dict(type="LoadPicture"),
     dict(type="Resize", scale=(2048, 512), keep_ratio=True),
     # Behind Resize: labels are compared in the picture's own size.
-    dict(type="LoadAnnotations", reduce_zero_label=True),
+    dict(type="LoadMask"),
     dict(type="PackSegInputs"),
 ]
 # The published multi-scale figures resize to ratios of 2048 x 512; mmseg 1.x's own list scales the
 # raw picture instead, which is another measurement.
 tta_pipeline = [
-    dict(type="LoadImageFromFile"),
+    dict(type="LoadPicture"),
     dict(
         type="TestTimeAug",
         transforms=[
@@ -35,7 +34,7 @@ tta_pipeline = [
                 dict(type="RandomFlip", prob=probability, direction="horizontal")
                 for probability in (0.0, 1.0)
             ],
-            [dict(type="LoadAnnotations", reduce_zero_label=True)],
+            [dict(type="LoadMask")],
             [dict(type="PackSegInputs")],
         ],
     ),

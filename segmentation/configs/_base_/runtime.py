@@ -1,6 +1,6 @@
 default_scope = "mmseg"
 # Another batch (images a step), a limit of memory such as "12GB"; 0 and "": the recipe as it is.
-runner_type = "FittingRunner"
+runner_type = "CheckingRunner"
 fit = dict(batch=0, memory="")
 env_cfg = dict(
     cudnn_benchmark=True,
